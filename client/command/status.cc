@@ -2,6 +2,7 @@
 
 #include <CLI/CLI.hpp>
 
+#include "client/claims/sheet_sweep.h"
 #include "client/command/commands.h"
 #include "client/limits.h"
 #include "client/options/document.h"
@@ -163,8 +164,9 @@ absl::StatusOr<int> ShowOne(const Context& context, DataSource& source, const st
              render::Escape(sweep.file_name()), ", protocol ", render::Escape(sweep.protocol()),
              ": ", CountsText(sweep.counts()),
              sweep.priority() == 0 ? "" : Concat("; priority ", sweep.priority()),
-             sweep.extensions().empty()
-                 ? ""
+             sweep.extensions().empty() ? ""
+             : IsOfSheet(sweep)
+                 ? Concat("; seeds from ", sweep.extensions_size(), " rounds of its claim sheet")
                  : Concat("; extended by seeds ", render::Escape(Join(sweep.extensions(), ","))));
   context.out(render::Wrap(submitted, context.style.width) + "\n");
   if (!sweep.note().empty()) {

@@ -4,6 +4,7 @@
 #include <cctype>
 #include <string_view>
 
+#include "client/claims/sheet_sweep.h"
 #include "core/base/strings.h"
 #include "core/render/text.h"
 #include "core/results/names.h"
@@ -148,6 +149,11 @@ const std::vector<std::string>& EnvironmentMembers() {
 }
 
 std::vector<std::string> CommandsToRepeat(const v1::Sweep& sweep) {
+  if (IsOfSheet(sweep)) {
+    return {Concat("pelab settle ", Quoted(sweep.file_name()),
+                   " --db repeated.db    # the claim sheet whose rounds gave the sweep its seeds"),
+            Concat("pelab results ", Quoted(sweep.name()), " --db repeated.db")};
+  }
   std::string run = "pelab run sweep.yaml --db repeated.db";
   for (const v1::Override& override : sweep.overrides()) {
     run += Concat(" --set ", Quoted(Concat(override.field(), "=", override.value())));

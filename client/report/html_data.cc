@@ -4,7 +4,6 @@
 #include <optional>
 #include <utility>
 
-#include "client/report/claims.h"
 #include "core/base/strings.h"
 #include "core/results/deposits.h"
 #include "core/results/rows.h"
@@ -182,7 +181,7 @@ render::Json ReportData(const ReportInput& input, const ReportOptions& options) 
           {"set_up", report::SetUp(input)},
           {"comparisons", report::Comparisons(input)},
           {"epochs_to_half", report::EpochsToHalf(input)},
-          {"paper", report::Paper(input)},
+          {"sheets", report::Sheets(input)},
           {"curves", report::Curves(input, options.all_seeds)},
           {"head_counts", report::HeadCounts(input)},
           {"heads", report::Heads(input)},

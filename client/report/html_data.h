@@ -69,6 +69,9 @@ render::Json Comparisons(const ReportInput& input);
 // seeds had reached a test accuracy of 0.5. A seed that never reaches it counts as slower than all
 // others. The median is null if the median seed never reaches it.
 render::Json EpochsToHalf(const ReportInput& input);
+// The registered claim sheets of the sweeps: as VerdictsJson has them, each claim also with its
+// "history", [[seeds, log10 of its larger e-value], …] by round.
+render::Json Sheets(const ReportInput& input);
 // Versions, devices, keys and specs behind the report, and the commands that repeat it.
 render::Json Provenance(const ReportInput& input, const ReportOptions& options);
 

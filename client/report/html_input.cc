@@ -90,6 +90,27 @@ class Input {
     return absl::OkStatus();
   }
 
+  // A sheet that this version cannot read is left out: the rest of the report is right without it.
+  absl::Status ReadSheets() {
+    auto sheets = source_.Sheets();
+    if (absl::IsUnimplemented(sheets.status())) return absl::OkStatus();  // an older coordinator
+    PELAB_RETURN_IF_ERROR(sheets.status());
+    for (auto row = sheets->rbegin(); row != sheets->rend(); ++row) {
+      const bool here = std::any_of(
+          input_.sweeps.begin(), input_.sweeps.end(), [&](const v1::Sweep& sweep) {
+            return row->has_sweep_id() && row->sweep_id() == sweep.sweep_id();
+          });
+      if (!here) continue;
+      PELAB_ASSIGN_OR_RETURN(const v1::Sheet sheet, source_.Sheet(Concat(row->sheet_id())));
+      auto judged = JudgeRegistered(source_, sheet);
+      if (!judged.ok()) continue;
+      PELAB_ASSIGN_OR_RETURN(auto rounds, source_.SheetClaims(Concat(row->sheet_id()),
+                                                              /*last_round=*/false));
+      input_.sheets.push_back({*std::move(judged), std::move(rounds)});
+    }
+    return absl::OkStatus();
+  }
+
   ReportInput Done() && {
     input_.source = source_.Description();
     return std::move(input_);
@@ -146,6 +167,8 @@ absl::StatusOr<ReportInput> ReadReportInput(DataSource& source,
   PELAB_RETURN_IF_ERROR(input.ReadAnalyses());
   progress("attempts");
   PELAB_RETURN_IF_ERROR(input.ReadAttempts());
+  progress("claim sheets");
+  PELAB_RETURN_IF_ERROR(input.ReadSheets());
   return std::move(input).Done();
 }
 

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "client/claims/judged_sheet.h"
 #include "client/source/data_source.h"
 #include "core/results/cells.h"
 #include "core/results/job_list.h"
@@ -24,6 +25,12 @@ struct JobCurve {
   std::vector<double> train;
 };
 
+// A claim sheet that was settled on one of the sweeps.
+struct ReportSheet {
+  JudgedSheet judged;
+  std::vector<v1::SheetClaimRow> rounds;  // its claims after every round
+};
+
 struct ReportInput {
   std::string source;  // DataSource::Description
   std::vector<v1::Sweep> sweeps;
@@ -34,6 +41,7 @@ struct ReportInput {
   std::vector<v1::DepositRow> deposits;
   results::Variants variants;  // of the head ablations
   std::vector<v1::AttemptRow> attempts;
+  std::vector<ReportSheet> sheets;
 };
 
 // Reads the jobs of `sweeps` that meet the condition `where` (all jobs if it is empty). `progress`

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "client/claims/sheet_sweep.h"
 #include "client/report/html_data.h"
 #include "core/base/json_text.h"
 #include "core/base/strings.h"
@@ -42,6 +43,10 @@ std::string SubmitCommand(const v1::Sweep& sweep) {
 Json Commands(const ReportInput& input, const ReportOptions& options) {
   Json commands = Json::array();
   for (const v1::Sweep& sweep : input.sweeps) {
+    if (IsOfSheet(sweep)) {  // its file is that of the sheet
+      commands.push_back(Concat("pelab settle ", Quoted(sweep.file_name())));
+      continue;
+    }
     commands.push_back(SubmitCommand(sweep));
     for (const std::string& seeds : sweep.extensions()) {
       commands.push_back(Concat("pelab extend ", Quoted(sweep.name()), " --seed ", Quoted(seeds)));

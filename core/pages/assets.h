@@ -22,7 +22,6 @@ struct Asset {
 //   dashboard.html, dashboard.css, dashboard.js, icon.svg
 //                 the coordinator's pages (core/pages/dashboard)
 //   licences.txt  the licenses of the bundled libraries; must accompany every page with plotly.js
-//   claims.json   the paper's claims and how they are judged (docs/sweeps/verdict)
 //   looks.json    the colors, dashes and markers of series (core/pages/style)
 // Only the HTML may contain "</script" or "<!--", so every other asset can be put in a <script>
 // element.

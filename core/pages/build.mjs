@@ -51,7 +51,6 @@ write('report.css', readFileSync(join(here, 'style/report.css'), 'utf8'));
 for (const name of ['dashboard.css', 'icon.svg'])
   write(name, readFileSync(join(here, 'dashboard', name), 'utf8'));
 writeFileSync(join(dist, 'dashboard.html'), readFileSync(join(here, 'dashboard/dashboard.html')));
-write('claims.json', readFileSync(join(here, '../../docs/sweeps/verdict/claims.json'), 'utf8'));
 await bundle('charts.js', 'charts/index.js', 'pelabCharts');
 await bundle('report.js', 'report/main.js', 'pelabReport');
 await bundle('dashboard.js', 'dashboard/main.js', 'pelabDashboard');

@@ -2,12 +2,15 @@
 (sheet_recount.py), and what a budget, an edit, a cancelled job or a lost loss does to it."""
 
 import json
+import math
 import pathlib
 import subprocess
 import sys
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
+import browser  # noqa: E402
+import report_case  # noqa: E402
 from pelab_harness import BIN, wait_until  # noqa: E402
 from settle_case import CLAIMS, SettleCase, above, cell  # noqa: E402
 
@@ -146,6 +149,39 @@ class Settle(SettleCase):
         self.assertEqual(len(found["claims"]), 6)
         rounds = self.query("SELECT end_seed - first_seed FROM v_sheet_rounds ORDER BY round")
         self.assertEqual(rounds[0], (1,))
+        self.in_the_report(found)
+
+    def in_the_report(self, found):
+        self.ok(self.pelab_db("report", "tiny-claims"))
+        data = report_case.data_of(self.folder / "report.html")
+        sheet, = data["sheets"]
+        histories = [claim.pop("history") for claim in sheet["claims"]]
+        self.assertEqual(sheet.pop("max_seeds"), 30)
+        self.assertEqual(sheet, found)
+        for position, history in enumerate(histories):
+            stored = self.query("SELECT DISTINCT seeds, max(log_e_holds, log_e_fails) FROM "
+                                "v_sheet_claims WHERE position = ? ORDER BY seeds", position)
+            self.assertEqual([point[0] for point in history], [row[0] for row in stored])
+            for (_, log10), (_, log) in zip(history, stored):
+                self.assertAlmostEqual(log10 * math.log(10), log)
+        self.assertEqual(data["provenance"]["commands"][0],
+                         f"pelab settle {self.folder / 'tiny-claims.yaml'}")
+        if not browser.CHROMIUM:
+            return
+        with browser.Page() as page:
+            page.open(self.folder / "report.html")
+            page.wait("typeof pelabReport !== 'undefined'")
+            page.evaluate("pelabReport.drawAll()")
+            self.assertEqual(page.complaints(), [])
+            kinds = page.evaluate("pelabReport.charts.map((entry) => entry.kind)")
+            self.assertEqual(kinds.count("evidence"), 1)
+            self.assertEqual(kinds.count("seed values"), 4)  # not for the properties
+            lines = page.evaluate("document.querySelector('#claims .chart-plot').data.map("
+                                  "(trace) => [trace.meta.kind, trace.x.length])")
+            self.assertEqual([count for kind, count in lines if kind == "evidence"],
+                             [len(history) for history in histories])
+            self.assertEqual(page.evaluate("document.querySelectorAll('#claims .verdict').length"),
+                             len(histories))
 
     def test_the_seeds_of_a_sheet_can_run_out(self):
         self.made_up(MADE_UP.replace("0..39", "[0, 980]"))

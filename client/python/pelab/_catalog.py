@@ -104,5 +104,14 @@ def unknown(what: str, word: str, known: Iterable[str]) -> InvalidInput:
 
 def no_sweep(sweep: str, names: Iterable[str]) -> NotFound:
     """An error for a sweep that does not exist; `names` are the existing sweeps, newest first."""
+    return _not_found("no sweep", sweep, names)
+
+
+def no_sheet(sheet: str, names: Iterable[str]) -> NotFound:
+    """An error for a sheet that is not registered; `names` are those that are, newest first."""
+    return _not_found("no sheet", sheet, names)
+
+
+def _not_found(what: str, word: str, names: Iterable[str]) -> NotFound:
     known = list(dict.fromkeys(names))
-    return NotFound(unknown_text("no sweep", sweep, known[:20] + ["…"] * (len(known) > 20)))
+    return NotFound(unknown_text(what, word, known[:20] + ["…"] * (len(known) > 20)))

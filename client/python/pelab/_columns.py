@@ -8,14 +8,15 @@ stored as Unix milliseconds.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from pelab import _catalog
-from pelab.v1 import results_pb2
+from pelab.v1 import claims_pb2, results_pb2
 
 Columns = Mapping[str, str]
 
@@ -32,7 +33,7 @@ def _kind(field: Any) -> str:
 
 
 def _of(row: Any, first: Sequence[str] = (), without: Sequence[str] = ()) -> Columns:
-    """The columns of a row message of results.proto: those in `first`, then the others in order."""
+    """The columns of a row message: those in `first`, then the others in order."""
     kinds = {field.name.removesuffix("_ms") if field.name.endswith("_at_ms")
              else field.name: _kind(field)
              for field in row.DESCRIPTOR.fields if field.name not in without}
@@ -75,6 +76,10 @@ SWEEPS: Columns = {
     "extensions_json": "text",
     "note": "text",
 }
+SHEETS = _of(claims_pb2.SheetRow, without=["document", "sweep_document"])
+SHEET_CLAIMS = _of(claims_pb2.SheetClaimRow)  # those of v_sheet_claims
+_EXPONENTIALS = ("e_holds", "e_fails", "threshold")  # each of a stored logarithm
+CLAIMS: Columns = {**SHEET_CLAIMS, **dict.fromkeys(_EXPONENTIALS, "float")}
 
 
 def column(values: Sequence[Any], kind: str) -> Any:
@@ -102,6 +107,20 @@ def frame(rows: Sequence[Sequence[Any]], columns: Columns) -> pd.DataFrame:
     by_column = list(zip(*rows)) if rows else [()] * len(columns)
     return pd.DataFrame({name: column(values, kind)
                          for (name, kind), values in zip(columns.items(), by_column)})
+
+
+def with_exponentials(rows: Iterable[Sequence[Any]]) -> list[tuple[Any, ...]]:
+    """Rows with the columns of CLAIMS, from rows with those of SHEET_CLAIMS."""
+    places = [list(SHEET_CLAIMS).index(f"log_{name}") for name in _EXPONENTIALS]
+    return [(*row, *(_exp(row[place]) for place in places)) for row in rows]
+
+
+def _exp(logarithm: float) -> float:
+    """As in `pelab claims show`; numpy's exp differs from it in last bits."""
+    try:
+        return math.exp(logarithm)
+    except OverflowError:
+        return math.inf
 
 
 _KINDS = {"bool": "bool", "int": "int", "real": "float"}  # of the catalog; others: "text"

@@ -248,6 +248,35 @@ class File(Source):
             return db.execute(f"SELECT {', '.join(_columns.SWEEPS)} FROM v_sweeps ORDER BY "
                               "sweep_id DESC").fetchall()
 
+    def _sheet_rows(self) -> Iterable[Row]:
+        with self._snapshot() as db:
+            return db.execute(f"SELECT {', '.join(_columns.SHEETS)} FROM v_sheets ORDER BY "
+                              "sheet_id DESC").fetchall()
+
+    def _sheet_claim_rows(self, sheet: str, last_round: bool) -> Iterable[Row]:
+        with self._snapshot() as db:
+            return db.execute(
+                f"SELECT {', '.join(_columns.SHEET_CLAIMS)} FROM v_sheet_claims WHERE sheet_id = "
+                "?1 AND (NOT ?2 OR round = (SELECT max(round) FROM v_sheet_claims WHERE sheet_id = "
+                "?1)) ORDER BY round, position",
+                (self._sheet_id(db, sheet), last_round)).fetchall()
+
+    @staticmethod
+    def _sheet_id(db: sqlite3.Connection, sheet: str) -> int:
+        """The sheet of this number; else the newest of this name; else of this SHA-256."""
+        ways: list[tuple[str, str | int]] = [("name = ?", sheet)]
+        if re.fullmatch(r"[0-9]{1,18}", sheet):
+            ways.insert(0, ("sheet_id = ?", int(sheet)))
+        if re.fullmatch(r"[0-9a-f]{6,64}", sheet):
+            ways.append(("substr(sha256, 1, length(?1)) = ?1", sheet))
+        for condition, value in ways:
+            found = db.execute(f"SELECT max(sheet_id) FROM v_sheets WHERE {condition}",
+                               (value,)).fetchone()[0]
+            if found is not None:
+                return int(found)
+        names = db.execute("SELECT name FROM v_sheets ORDER BY sheet_id DESC").fetchall()
+        raise _catalog.no_sheet(sheet, [name for name, in names])
+
     def document(self, sweep: str | int) -> str:
         with self._snapshot() as db:
             sweep_id = self._sweep_id(db, str(sweep))

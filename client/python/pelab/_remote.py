@@ -19,7 +19,8 @@ from pelab._jobs import SEED_MARK
 from pelab._source import Row, Source
 from pelab.errors import (InvalidInput, NoCoordinator, NotFound, PelabError, Refused,
                           Unauthenticated, Violation)
-from pelab.v1 import common_pb2, results_pb2, results_pb2_grpc, sweeps_pb2, sweeps_pb2_grpc
+from pelab.v1 import (claims_pb2, claims_pb2_grpc, common_pb2, results_pb2, results_pb2_grpc,
+                      sweeps_pb2, sweeps_pb2_grpc)
 
 _DEADLINE = 30.0
 _PAGE_ROWS = 5000  # far below the message size limit for every kind of row
@@ -156,6 +157,7 @@ class Coordinator(Source):
         self._channel = channel
         self._sweeps = sweeps_pb2_grpc.SweepsStub(channel)  # type: ignore[no-untyped-call]
         self._results = results_pb2_grpc.ResultsStub(channel)  # type: ignore[no-untyped-call]
+        self._claims = claims_pb2_grpc.ClaimsStub(channel)  # type: ignore[no-untyped-call]
 
     def __repr__(self) -> str:
         return f"pelab.connect({self.address!r})"
@@ -311,6 +313,23 @@ class Coordinator(Source):
         for page in self._pages(self._sweeps.ListSweeps, request, _PAGE_ROWS):
             yield from map(_sweep_row, page.sweeps)
 
+    def _sheet_rows(self) -> Iterable[Row]:
+        read = _reader(_columns.SHEETS)
+        request = claims_pb2.ListSheetsRequest()
+        for page in self._pages(self._claims.ListSheets, request, _PAGE_ROWS):
+            yield from map(read, page.rows)
+
+    def _sheet_claim_rows(self, sheet: str, last_round: bool) -> Iterable[Row]:
+        read = _reader(_columns.SHEET_CLAIMS)
+        request = claims_pb2.ListSheetClaimsRequest(sheet=claims_pb2.SheetRef(sheet=sheet),
+                                                    last_round=last_round)
+        try:
+            for page in self._pages(self._claims.ListSheetClaims, request, _PAGE_ROWS):
+                yield from map(read, page.rows)
+        except NotFound:
+            name = list(_columns.SHEETS).index("name")
+            raise _catalog.no_sheet(sheet, [row[name] for row in self._sheet_rows()]) from None
+
     # Calls ----------------------------------------------------------------------------------------
 
     def _pages(self, method: Callable[..., Any], request: Any, limit: int) -> Iterator[Any]:
@@ -353,6 +372,9 @@ class Coordinator(Source):
         if code == grpc.StatusCode.DEADLINE_EXCEEDED:
             return NoCoordinator(
                 f"the coordinator at {self.address} did not answer within {_DEADLINE:.0f} s")
+        if code == grpc.StatusCode.UNIMPLEMENTED:
+            return Refused(f"the coordinator at {self.address} does not know this request: it is "
+                           "of an older version")
         message = error.details() or f"the coordinator at {self.address} gave no reason"
         if code == grpc.StatusCode.INVALID_ARGUMENT:
             violations = _violations(error, file_name)

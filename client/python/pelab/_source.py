@@ -137,6 +137,22 @@ class Source(abc.ABC):
         """One row per sweep, newest first, with the number of jobs in each state."""
         return _columns.frame(list(self._sweep_rows()), _columns.SWEEPS)
 
+    def sheets(self) -> pd.DataFrame:
+        """One row per registered claim sheet, newest first, without its documents."""
+        return _columns.frame(list(self._sheet_rows()), _columns.SHEETS)
+
+    def claims(self, sheet: str | int, *, rounds: str = "last") -> pd.DataFrame:
+        """One row per claim of a registered sheet, after the last round that has ended.
+
+        `sheet` is a name (the newest sheet of that name), a number, or 6 or more digits of a
+        SHA-256. With `rounds="all"` there is one row per claim after every round that has ended,
+        ordered by round. The frame is empty before the first round has ended.
+        """
+        if rounds not in ("last", "all"):
+            raise _catalog.unknown("rounds", rounds, ["last", "all"])
+        rows = self._sheet_claim_rows(str(sheet), rounds == "last")
+        return _columns.frame(_columns.with_exponentials(rows), _columns.CLAIMS)
+
     @abc.abstractmethod
     def document(self, sweep: str | int) -> str:
         """The text of a sweep's document as submitted."""
@@ -175,6 +191,16 @@ class Source(abc.ABC):
 
     @abc.abstractmethod
     def _sweep_rows(self) -> Iterable[Row]: ...
+
+    @abc.abstractmethod
+    def _sheet_rows(self) -> Iterable[Row]: ...
+
+    @abc.abstractmethod
+    def _sheet_claim_rows(self, sheet: str, last_round: bool) -> Iterable[Row]:
+        """Rows with the columns of SHEET_CLAIMS, ordered by round and position.
+
+        With `last_round`, only those of the last round that has ended.
+        """
 
     def _choose(self, sweep: str | int | None, where: str | None, state: str | Sequence[str] | None,
                 jobs: Iterable[int | str] | None, equals: dict[str, object]) -> JobRows:

@@ -33,7 +33,7 @@ class PelabError(Exception):
 
 
 class NotFound(PelabError, ValueError):
-    """The sweep, job or file does not exist."""
+    """The sweep, sheet, job or file does not exist."""
 
 
 class InvalidInput(PelabError, ValueError):

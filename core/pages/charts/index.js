@@ -7,6 +7,7 @@
 // epochs count from 0; null is an absent value. Labels may contain anything: they are shown as
 // text. `key` (default: the label) determines color, dash and marker, as set by registerLooks.
 export { drawCurves } from './curves.js';
+export { drawEvidence, drawSeedValues } from './evidence.js';
 export { drawHeatMap } from './heat_map.js';
 export { drawViolins, violinsTogether } from './violins.js';
 export { drawHeadCounts, drawLayers } from './points.js';

@@ -6,6 +6,7 @@ const LONG = 28;  // texts with more characters get a line of their own in a nar
 
 const VERDICTS = {
   holds: ['✓', 'good'], fails: ['✗', 'bad'], undecided: ['?', 'open'],
+  'not eligible': ['–', 'none'],
 };
 
 function intervalCell(value) {

@@ -1,5 +1,5 @@
 // Learning curves: test and training accuracy, a pair of charts for each task and protocol.
-import { cellOf, data, empty, grouped, keyOf, ofPaper, paragraph, place, section } from './page.js';
+import { cellOf, data, empty, grouped, keyOf, paragraph, place, section } from './page.js';
 
 const { drawCurves, make } = globalThis.pelabCharts;
 
@@ -19,7 +19,7 @@ export function curvesSection() {
     'curves', 'Convergence',
     'Accuracy after each epoch: the mean over seeds, in the band of its 95 % interval '
     + '(Student\u2019s t). Drag over a chart to zoom, or focus it and press + and \u2212, the '
-    + 'arrows, and 0.' + ofPaper(2, 3));
+    + 'arrows, and 0.');
   const { series, with_seeds: withSeeds, seed_points: points } = data.curves;
   if (!series.length) {
     made.append(empty('No job has finished an epoch yet. Jobs run once a worker is there.',

@@ -1,6 +1,6 @@
 // Single heads: heat maps of their drops, violins, the largest drop of each layer, and accuracy by
 // the number of RoPE heads.
-import { cellOf, data, details, empty, grouped, keyOf, ofPaper, paragraph, place, section,
+import { cellOf, data, details, empty, grouped, keyOf, paragraph, place, section,
          sweepName, table } from './page.js';
 
 const { drawHeadCounts, drawHeatMap, drawLayers, drawViolins, make,
@@ -146,7 +146,7 @@ export function headsSection() {
     + 'is the same in all maps; \u00d7 is an entry that does not exist. Where the encoding treats '
     + 'heads alike, a head\u2019s number says nothing from one seed to the next: seeds are put '
     + 'together by rank, 1 being each seed\u2019s largest drop in the layer, which is above 0 also '
-    + 'by chance.' + ofPaper(4, 7, 8));
+    + 'by chance.');
   if (!data.heads.length) {
     made.append(empty(...NO_ABLATION));
     return made;
@@ -179,9 +179,7 @@ export function layersSection() {
     'layers', 'Layer by layer',
     'The largest drop of a head in each layer, as a mean over seeds with its 95 % interval; drops '
     + 'within 3 paired standard errors are taken for 0, and seeds that do not stand out from '
-    + 'chance are left out. The axis is the same in all charts.'
-    + (ofPaper(6) && ' With an absolute encoding at the input the first layer has nothing to find '
-                     + `out about positions.${ofPaper(6)}`));
+    + 'chance are left out. The axis is the same in all charts.');
   if (!data.layers.length) {
     made.append(empty(...NO_ABLATION));
     return made;
@@ -223,7 +221,7 @@ export function headCountsSection() {
   const made = section(
     'head-counts', 'How many heads need RoPE',
     'Test accuracy with RoPE in the first k heads and none in the others; means over seeds ' +
-    'with 95 % intervals.' + ofPaper(5));
+    'with 95 % intervals.');
   const grid = make('div', 'grid');
   for (const chart of data.head_counts) {
     grid.append(place('head counts', chart.task, (element) => drawHeadCounts(

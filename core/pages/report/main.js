@@ -4,9 +4,10 @@ import { comparisonsSection } from './comparisons.js';
 import { curvesSection } from './curves.js';
 import { depositsSection, headCountLooks, headCountsSection, headsSection,
          layersSection } from './heads.js';
-import { lackingSection, paperSection, resultsSection } from './results.js';
+import { lackingSection, resultsSection } from './results.js';
 import { methodsSection, provenanceSection, time } from './provenance.js';
 import { setUpSection } from './set_up.js';
+import { sheetsSection } from './sheets.js';
 
 const { make, registerLooks } = globalThis.pelabCharts;
 
@@ -49,7 +50,7 @@ function navigation(sections) {
 const root = document.getElementById('report');
 registerLooks([...data.cells.map((cell) => ({ key: keyOf(cell), encoding: cell.pe, axis: cell.axis,
                                               own: cell.own })), ...headCountLooks]);
-const sections = [resultsSection(), comparisonsSection(), setUpSection(), paperSection(),
+const sections = [resultsSection(), comparisonsSection(), sheetsSection(), setUpSection(),
                   curvesSection(), headCountsSection(), headsSection(), layersSection(),
   depositsSection(), lackingSection(), provenanceSection(),
   methodsSection()].filter((made) => made !== null);

@@ -84,17 +84,6 @@ export const cellOf = (item) => data.cells[item.cell];
 // The key of a group's series, which determines color, dash and marker.
 export const keyOf = (cell) => cell.short;
 
-// Refers to those of the given figures of the paper that the report's claims are about: " (Figures
-// 2 and 3 of the paper.)". Empty if there are none, as for sweeps whose groups are not the paper's.
-export function ofPaper(...numbers) {
-  const claims = data.paper?.claims ?? [];
-  const there = numbers.filter((number) => claims.some((one) => one.figure === `Fig. ${number}`));
-  if (!there.length) return '';
-  const list = there.length > 1 ? `${there.slice(0, -1).join(', ')} and ${there[there.length - 1]}`
-    : there[0];
-  return ` (${there.length > 1 ? 'Figures' : 'Figure'} ${list} of the paper.)`;
-}
-
 // [0, 1, 2, 5] as "0..2, 5".
 export function ranges(numbers) {
   const sorted = [...new Set(numbers)].sort((a, b) => a - b);

@@ -1,5 +1,5 @@
-// The tables of results: ours, the paper's claims beside them, and missing jobs.
-import { cellOf, data, details, empty, paragraph, section, table } from './page.js';
+// The tables of results, and of missing jobs.
+import { cellOf, data, empty, paragraph, section, table } from './page.js';
 
 const { make, text } = globalThis.pelabCharts;
 
@@ -43,36 +43,6 @@ export function resultsSection() {
                           + 'above that of guessing.', 'warning'));
   if (data.cells.some((cell) => !cell.complete))
     made.append(paragraph('* not every seed of this group has a result.', 'warning'));
-  return made;
-}
-
-const VERDICT_WORDS = { holds: 'hold', fails: 'fail', undecided: 'undecided' };
-
-// Null for sweeps that no claim is about.
-export function paperSection() {
-  const { claims = [], rules = [], source } = data.paper ?? {};
-  if (!claims.length) return null;
-  const made =
-    section('paper', 'What the paper says, and what came out',
-            'arXiv 2505.13027, claim by claim, each judged under its protocol by itself.');
-  const counts = new Map(Object.keys(VERDICT_WORDS).map((verdict) => [verdict, 0]));
-  for (const claim of claims) counts.set(claim.verdict, (counts.get(claim.verdict) ?? 0) + 1);
-  const summary = [...counts].filter(([, count]) => count > 0)
-    .map(([verdict, count]) => `${count} ${VERDICT_WORDS[verdict] ?? verdict}`).join(', ');
-  made.append(paragraph(`${claims.length} judged: ${summary}.`, ''));
-  made.append(table({
-    columns: [
-      { key: 'figure', label: 'where', kind: 'text' },
-      { key: 'text', label: 'claim', kind: 'text' },
-      { key: 'paper', label: 'the paper', kind: 'text' },
-      { key: 'protocol', label: 'protocol', kind: 'text' },
-      { key: 'ours', label: 'ours, in points', kind: 'text' },
-      { key: 'verdict', label: 'verdict', kind: 'verdict' }],
-    rows: claims,
-  }, { label: 'Claims and verdicts' }));
-  const list = make('ul', 'rules');
-  list.append(...rules.map((rule) => make('li', '', rule)));
-  made.append(details('How each claim is judged', [list, ...(source ? [paragraph(source)] : [])]));
   return made;
 }
 

@@ -2,18 +2,24 @@
 input that people may write."""
 
 import json
+import math
+import pathlib
 import random
+import sqlite3
+import tempfile
 import unittest
+from concurrent import futures
 
 import grpc
 import numpy as np
 import pandas as pd
 import scipy.stats
 
-from pelab import _cells, _columns, _compare, _statistics, _where
+import pelab
+from pelab import _build, _cells, _columns, _compare, _statistics, _where
 from pelab._jobs import JobRows, template_of
 from pelab._remote import Coordinator
-from pelab.errors import InvalidInput, PelabError
+from pelab.errors import InvalidInput, NotFound, PelabError, Refused
 from pelab.v1 import results_pb2
 
 
@@ -263,6 +269,133 @@ class Frames(unittest.TestCase):
                           "datetime64[ns, UTC]"])
         self.assertEqual(full["m"][0], pd.Timestamp("2023-11-14 22:13:20.123", tz="UTC"))
         self.assertTrue(pd.isna(full["m"][1]) and pd.isna(full["I"][1]) and full["t"][1] is None)
+
+
+class Sheets(unittest.TestCase):
+    """Claim sheets in a database that the package's own copy of the schema makes."""
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+        self.path = self.folder / "sheets.db"
+        with self.written() as db:
+            db.executescript(_build.SCHEMA_SQL)
+            db.execute(f"PRAGMA application_id = {_build.APPLICATION_ID}")
+            db.execute(f"PRAGMA user_version = {_build.SCHEMA_VERSION}")
+
+    def written(self):
+        db = sqlite3.connect(self.path)
+        self.addCleanup(db.close)
+        return db
+
+    def register(self, *sheets):
+        with self.written() as db:
+            db.executemany(
+                "INSERT INTO sheets (sheet_id, name, sha256, document, file_name, sweep_document, "
+                "first_seed, fresh_from, slots, owner, created_at) "
+                "VALUES (?, ?, ?, 'x', 'a.yaml', 'y', 0, 0, 6, '', 1700000000123)",
+                [(number, name, digits.ljust(64, "0")) for number, name, digits in sheets])
+
+    def conclude(self, *claims):
+        with self.written() as db:
+            db.executemany("INSERT INTO sheet_claims VALUES (?, ?, ?, 'c', 'open', 'undecided', 3, "
+                           "2, 1, ?, ?, ?)", claims)
+
+    def opened(self):
+        source = pelab.open(self.path)
+        self.addCleanup(source.close)
+        return source
+
+    def test_columns_are_those_of_the_views(self):
+        with self.written() as db:
+            for view, columns, without in [("v_sheets", _columns.SHEETS, ["document",
+                                                                          "sweep_document"]),
+                                           ("v_sheet_claims", _columns.SHEET_CLAIMS, [])]:
+                names = [row[0] for row in db.execute(f"SELECT * FROM {view}").description]
+                self.assertEqual(list(columns), [name for name in names if name not in without])
+
+    def test_types_with_rows_and_without(self):
+        empty = self.opened().sheets()
+        self.register((1, "a", "aa"))
+        self.assertEqual(len(empty), 0)
+        sheets, none = self.opened().sheets(), self.opened().claims("a")
+        pd.testing.assert_series_equal(sheets.dtypes, empty.dtypes)
+        self.assertEqual(sheets["created_at"][0], pd.Timestamp(1700000000123, unit="ms", tz="UTC"))
+        self.assertTrue(pd.isna(sheets["sweep_id"][0]))
+        self.conclude((1, 1, 0, 0.5, -0.5, 1.0))
+        claims = self.opened().claims("a")
+        self.assertEqual((len(none), len(claims)), (0, 1))
+        pd.testing.assert_series_equal(claims.dtypes, none.dtypes)
+        self.assertEqual({str(claims[name].dtype) for name in _columns.CLAIMS if "e_" in name or
+                          "threshold" in name}, {"float64"})
+
+    def test_numbers_are_the_exponentials_of_the_logarithms(self):
+        self.register((1, "a", "aa"))
+        logs = [(0.0, -1e-300, 2.5), (690.0, -690.0, 709.78), (800.0, -800.0, math.inf)]
+        self.conclude(*((1, 1, place, *row) for place, row in enumerate(logs)))
+        frame = self.opened().claims(1)
+        for name, place in [("holds", 0), ("fails", 1)]:
+            self.assertEqual(list(frame[f"log_e_{name}"]), [row[place] for row in logs])
+        self.assertEqual(list(frame["e_holds"]), [1, math.exp(690), math.inf])
+        self.assertEqual(list(frame["e_fails"]), [1, math.exp(-690), 0])
+        self.assertEqual(list(frame["threshold"]), [math.exp(2.5), math.exp(709.78), math.inf])
+
+    def test_rounds(self):
+        self.register((1, "a", "aa"), (2, "b", "bb"))
+        self.conclude(*((1, number, place, number, place, 3.0)
+                        for number in (10, 2, 1) for place in (1, 0)), (2, 11, 0, 0, 0, 0))
+        source = self.opened()
+        every = source.claims("a", rounds="all")
+        self.assertEqual(list(zip(every["round"], every["position"])),
+                         [(1, 0), (1, 1), (2, 0), (2, 1), (10, 0), (10, 1)])
+        last = source.claims("a")
+        pd.testing.assert_frame_equal(last, every.tail(2).reset_index(drop=True))
+        with self.assertRaises(InvalidInput) as raised:
+            source.claims("a", rounds="lsat")
+        self.assertEqual(str(raised.exception),
+                         'unknown rounds "lsat"; did you mean last? known: last, all')
+
+    def test_a_name_a_number_or_digits(self):
+        self.register((1, "a", "abcdef0"), (2, "2b", "abcdef1"), (3, "a", "0123456"),
+                      (4, "1", "777777"), (5, "0123456", "d"), (12, "é'--", "e"))
+        self.conclude(*((number, 1, 0, 0, 0, 0) for number in (1, 2, 3, 4, 5, 12)))
+        source = self.opened()
+        for name, number in [("a", 3), ("2b", 2), (1, 1), ("1", 1), ("4", 4), ("12", 12),
+                             ("abcdef", 2), ("abcdef0", 1), ("0123456", 5), ("012345", 3),
+                             ("777777", 4), ("é'--", 12), ("abcdef0".ljust(64, "0"), 1)]:
+            self.assertEqual(list(source.claims(name)["sheet_id"]), [number], name)
+        known = "known: é'--, 0123456, 1, a, 2b"
+        for name, said in [("nobody", known), ("abcde", known), ("ABCDEF", known),
+                           ("abcdef2", known), (99, known), ("", known), ("-1", "mean 1?"),
+                           ("a' OR 1=1 --", known), ("9" * 30, known), ("a\0", "mean a?")]:
+            with self.assertRaises(NotFound) as raised:
+                source.claims(name)
+            self.assertIn(f'no sheet "{name}";', str(raised.exception))
+            self.assertIn(said, str(raised.exception))
+
+    def test_a_file_of_an_older_schema(self):
+        with self.written() as db:
+            for view in ("v_sheets", "v_sheet_rounds", "v_sheet_claims"):
+                db.execute(f"DROP VIEW {view}")
+            db.execute(f"PRAGMA user_version = {_build.SCHEMA_VERSION - 1}")
+        with self.assertRaises(Refused) as raised:
+            pelab.open(self.path)
+        self.assertIn("pelab db migrate migrates it", str(raised.exception))
+
+    def test_a_coordinator_of_an_older_version(self):
+        address = f"unix:{self.folder}/s"
+        server = grpc.server(futures.ThreadPoolExecutor(1))
+        server.add_insecure_port(address)
+        server.start()
+        self.addCleanup(server.stop, None)
+        with pelab.connect(address) as coordinator:
+            for ask in (coordinator.sheets, lambda: coordinator.claims("a")):
+                with self.assertRaises(Refused) as raised:
+                    ask()
+                self.assertEqual(str(raised.exception),
+                                 f"the coordinator at {address} does not know this request: it is "
+                                 "of an older version")
 
 
 if __name__ == "__main__":

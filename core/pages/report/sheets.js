@@ -1,0 +1,87 @@
+// The claim sheets that were settled on the report's sweeps: verdicts, evidence over seeds, and the
+// values of every seed.
+import { data, details, paragraph, place, section, table } from './page.js';
+import { time } from './provenance.js';
+
+const { drawEvidence, drawSeedValues, text } = globalThis.pelabCharts;
+
+const finite = (value) => Number.isFinite(value);
+const signed = (value) => `${value < 0 ? '\u2212' : '+'}${Math.abs(value).toFixed(3)}`;
+
+function seedsText(claim) {
+  const learned = claim.eligible < claim.seeds ? `, ${claim.eligible} of ${claim.seeds} learned` : '';
+  return `${claim.k} of ${claim.n} ${claim.leans_to === 'holds' ? 'for' : 'against'}${learned}`;
+}
+
+function medianText(claim) {
+  if (claim.kind === 'most' || !claim.n) return '\u2013';
+  const limit = (value, none) => (finite(value) ? signed(value) : none);
+  return `${limit(claim.median_low, '\u2212\u221e')} \u2026 ${limit(claim.median_high, '\u221e')}`;
+}
+
+function restsOn(sheet) {
+  const { first_seed: first, fresh_from: fresh } = sheet.registered;
+  if (fresh <= first)
+    return `Confirmatory: its seeds, from ${first} on, were trained after that.`;
+  return `Seeds up to ${fresh - 1} were stored before that, so they are exploratory; later ones are `
+    + 'confirmatory.';
+}
+
+function summary(sheet) {
+  const counts = new Map();
+  for (const { verdict } of sheet.claims) counts.set(verdict, (counts.get(verdict) ?? 0) + 1);
+  const found = ['holds', 'fails', 'undecided', 'not eligible']
+    .filter((verdict) => counts.has(verdict)).map((verdict) => `${counts.get(verdict)} ${verdict}`);
+  const { at_ms: at, jobs, rounds, slot_seconds: seconds } = sheet.registered;
+  return `${text.visible(sheet.sheet)}: ${found.join(', ')}. Registered ${time(at)}. `
+    + `${restsOn(sheet)} ${rounds} round${rounds === 1 ? '' : 's'}, ${jobs} jobs, `
+    + `${(seconds / 3600).toFixed(1)} slot hours.`;
+}
+
+function verdictsTable(sheet) {
+  return table({
+    columns: [
+      { key: 'id', label: 'claim', kind: 'text' },
+      { key: 'says', label: 'in words', kind: 'text' },
+      { key: 'source', label: 'source', kind: 'text' },
+      { key: 'verdict', label: 'verdict', kind: 'verdict' },
+      { key: 'standing', label: 'standing', kind: 'text' },
+      { key: 'e', label: 'e', kind: 'number',
+        title: 'The larger of its e-values; it is decided from the threshold on' },
+      { key: 'threshold', label: 'threshold', kind: 'number' },
+      { key: 'seeds', label: 'seeds', kind: 'text' },
+      { key: 'median', label: 'median', kind: 'text',
+        title: 'Of the claim\u2019s statistic, 95 % at any time' }],
+    rows: sheet.claims.map((claim) => ({ ...claim, e: Math.max(claim.e_holds, claim.e_fails),
+                                         seeds: seedsText(claim), median: medianText(claim) })),
+  }, { label: `Verdicts of ${sheet.sheet}` });
+}
+
+function charts(sheet) {
+  const name = text.visible(sheet.sheet);
+  const evidence = place('evidence', name, (element) => drawEvidence(element, {
+    claims: sheet.claims.filter((claim) => claim.history.length)
+  }, { title: `Evidence of ${name}`,
+       description: 'The larger e-value of each claim after each round. A claim is decided above its '
+         + 'threshold, which falls as more claims are decided.' }));
+  const sized = sheet.claims.filter((claim) => claim.kind !== 'most'
+                                    && claim.statistics.some((one) => one.values.length));
+  if (!sized.length) return [evidence];
+  return [evidence, details('The value of every seed', sized.map(
+    (claim) => place('seed values', claim.id, (element) => drawSeedValues(element, {
+      limits: [...new Set(claim.sides.map((side) => side.limit))], statistics: claim.statistics
+    }, { title: claim.id, description: claim.says, height: 150 })))
+  )];
+}
+
+// Null for sweeps on which no sheet was settled.
+export function sheetsSection() {
+  if (!data.sheets?.length) return null;
+  const made = section('claims', 'Claims',
+                       'Statements that were written down, and what the seeds say about them. A '
+                       + 'verdict is valid whenever one looks: of all decided claims of a sheet, at '
+                       + 'most the stated share is expected to be wrong.');
+  for (const sheet of data.sheets)
+    made.append(paragraph(summary(sheet), ''), verdictsTable(sheet), ...charts(sheet));
+  return made;
+}
