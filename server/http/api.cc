@@ -158,6 +158,7 @@ const std::vector<Api::Route>& Api::Routes() {
         {"/sweeps/{sweep}/curves", with({"metric", "group_by"}), &Api::MeanCurves},
         {"/sweeps/{sweep}/ablations", with({"metric", "group_by"}), &Api::MeanAblations},
         {"/sweeps/{sweep}/deposits", with({"group_by", "by_layer"}), &Api::Deposits},
+        {"/sweeps/{sweep}/claims", {}, &Api::Claims},
         {"/jobs/{job}", {"sweep"}, &Api::Job},
         {"/jobs/{job}/curve", page, &Api::Curve},
         {"/jobs/{job}/ablations", page, &Api::Ablations},

@@ -60,6 +60,7 @@ class Api {
   Answer MeanCurves(const std::string& id, const Query& query);
   Answer MeanAblations(const std::string& id, const Query& query);
   Answer Deposits(const std::string& id, const Query& query);
+  Answer Claims(const std::string& id, const Query& query);
   Answer Job(const std::string& id, const Query& query);
   Answer Curve(const std::string& id, const Query& query);
   Answer Ablations(const std::string& id, const Query& query);

@@ -1,6 +1,6 @@
 """The Python package on the real binaries. Frames from a file and from its coordinator are equal
-and agree with the command line. Also: submitting, watching, errors; the wheel in a virtual
-environment; the example script and notebook on both sources.
+and agree with the command line. Also: claim sheets; submitting, watching, errors; the wheel in a
+virtual environment; the example script and notebook on both sources.
 
 Needs grpc, pandas and protobuf. PYTHONPATH names the package, PELAB_WHEEL its wheel."""
 
@@ -20,6 +20,7 @@ import pandas as pd
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
 from notebook_runner import run as run_notebook  # noqa: E402
 from pelab_harness import BIN, SOURCE, tiny_sweep, wait_until  # noqa: E402
+from settle_case import SettleCase, above  # noqa: E402
 from trained_case import TrainedCase  # noqa: E402
 
 import pelab  # noqa: E402
@@ -56,14 +57,18 @@ def outside():
             if name not in ("PYTHONPATH", "MAKEFLAGS", "MAKELEVEL", "VIRTUAL_ENV")}
 
 
+def open_both(case):
+    """Starts a coordinator and returns the two sources: the file and its coordinator."""
+    case.server()
+    file, coordinator = pelab.open(case.db), pelab.connect(case.socket)
+    case.addCleanup(file.close)
+    case.addCleanup(coordinator.close)
+    return file, coordinator
+
+
 class Package(TrainedCase):
     def sources(self):
-        """The two sources: the file and its coordinator."""
-        self.server()
-        file, coordinator = pelab.open(self.db), pelab.connect(self.socket)
-        self.addCleanup(file.close)
-        self.addCleanup(coordinator.close)
-        return file, coordinator
+        return open_both(self)
 
     def test_both_sources_give_equal_frames(self):
         file, coordinator = self.sources()
@@ -359,9 +364,87 @@ class Package(TrainedCase):
             same(names[name], other[name])
 
 
+class Sheets(SettleCase):
+    """Sheets that are settled on jobs that nobody trained, with results."""
+
+    SWEEP = tiny_sweep(name="made-up", seeds="0..39", pes="[rope, nope, alibi]").replace(
+        "protocol: clean", "protocol: [clean, published]") + "analyses: [head_ablation]\n"
+    CLAIMS = [
+        above("above", "pe=rope", "pe=nope", each="protocol"),
+        above("far-above", "pe=rope protocol=clean", "pe=nope protocol=clean", 0.999),
+        {"id": "near", "where": "protocol=clean", "near": {
+            "metric": "epochs_to(0.5)", "a": "pe=rope", "b": "pe=alibi", "within": 1}},
+        {"id": "deposit", "each": "protocol",
+         "most": {"metric": "deposit", "cell": "pe=rope", "layers": "any"}}]
+
+    def setUp(self):
+        super().setUp()
+        self.write("tiny.yaml", self.SWEEP)
+        subprocess.run([BIN.parent / "tests/pelab-populate", self.folder / "tiny.yaml", "--db",
+                        self.db], check=True, capture_output=True)
+        self.ok(self.settle(self.sheet(self.CLAIMS, max_seeds=30, false_discovery_rate=0.2),
+                            "--no-fresh-seeds", "--slots", "6", "--max-jobs", "0"))
+        # Its seeds are not there yet: no round begins.
+        self.ok(self.settle(self.sheet(self.CLAIMS[:1], name="later"), "--max-jobs", "0"))
+
+    def shown(self, *arguments):
+        return json.loads(self.ok(self.pelab_db("claims", *arguments, "--output", "json")).stdout)
+
+    def test_both_sources_give_equal_frames(self):
+        file, coordinator = open_both(self)
+        same(file.sheets(), coordinator.sheets())
+        sheets = file.sheets()
+        self.assertEqual(list(sheets["name"]), ["later", "tiny-claims"])
+        for name in ["tiny-claims", 1, "1", sheets["sha256"][1][:6], sheets["sha256"][1]]:
+            for rounds in ("last", "all"):
+                same(file.claims(name, rounds=rounds), coordinator.claims(name, rounds=rounds))
+            same(file.claims(name), file.claims(1))
+        every, last = file.claims(1, rounds="all"), file.claims(1)
+        self.assertGreater(last["round"][0], 1)
+        self.assertEqual(list(every["round"].unique()), list(range(1, last["round"][0] + 1)))
+        same(last, every[every["round"] == last["round"][0]].reset_index(drop=True))
+        for rounds in ("last", "all"):
+            empty = coordinator.claims("later", rounds=rounds)
+            same(empty, file.claims("later", rounds=rounds))
+            same(empty, last.iloc[:0])
+        for name in ["nobody", "tiny-claim", 3, "", "abcde", "ABCDEF", "x' OR 1=1 --", "a\nb\x1b",
+                     "é" * 300]:
+            said = []
+            for source in (file, coordinator):
+                with self.assertRaises(pelab.NotFound) as raised:
+                    source.claims(name)
+                said.append(str(raised.exception))
+            self.assertEqual(said[0], said[1])
+            self.assertIn(f'no sheet "{name}";', said[0])
+            self.assertIn("known: later, tiny-claims", said[0])
+
+    def test_frames_are_what_the_command_line_says(self):
+        file, coordinator = open_both(self)
+        claims = self.shown("show", "tiny-claims")["claims"]
+        rows = coordinator.claims("tiny-claims").to_dict("records")
+        self.assertEqual([row["claim"] for row in rows], [claim["id"] for claim in claims])
+        for row, claim in zip(rows, claims):
+            for name in ("standing", "verdict", "seeds", "eligible", "exploratory", "e_holds",
+                         "e_fails", "threshold"):
+                self.assertEqual(row[name], claim[name], (claim["id"], name))
+        self.assertLessEqual({"holds", "fails"}, {row["verdict"] for row in rows})
+        stored = self.query("SELECT * FROM v_sheet_claims WHERE sheet_id = 1 ORDER BY round, "
+                            "position")
+        frame = file.claims(1, rounds="all")
+        self.assertEqual(list(frame.iloc[:, :12].itertuples(index=False, name=None)), stored)
+        for name in ("e_holds", "e_fails", "threshold"):
+            np.testing.assert_allclose(frame[name], np.exp(frame[f"log_{name}"]), rtol=1e-14)
+        sheets = self.shown("list")["sheets"]
+        for row, sheet in zip(file.sheets().to_dict("records"), sheets, strict=True):
+            self.assertEqual(row.pop("created_at").value, sheet["created_at_ms"] * 1_000_000)
+            for name, value in row.items():
+                self.assertTrue(value == sheet[name] or (pd.isna(value) and sheet[name] is None),
+                                name)
+
+
 class Documented(TrainedCase):
     """Runs the examples of client/python/README.md one after another in one namespace. They refer
-    to a sweep table1."""
+    to a sweep table1 and to a claim sheet table1-small."""
 
     SWEEP = tiny_sweep(name="table1") + "analyses: [head_ablation]\n"
 
@@ -377,7 +460,16 @@ class Documented(TrainedCase):
         return (["".join("".join(output.get("text", "")) for output in cell["outputs"])
                  for cell in notebook["cells"]], names)
 
+    def settle(self):
+        """Registers the sheet and settles it on the seeds that are stored."""
+        self.write("table1.yaml", self.SWEEP)
+        sheet = self.write("table1-small.yaml", json.dumps({
+            "name": "table1-small", "sweep": "table1.yaml",
+            "claims": [above("rope-above-nope", "pe=rope", "pe=nope")]}))
+        self.ok(self.pelab_db("settle", sheet, "--no-fresh-seeds", "--slots", 2, "--max-jobs", 0))
+
     def test_reading(self):
+        self.settle()
         self.server()
         printed, names = self.run_blocks([block
                                           for block in self.blocks() if " as lab:" not in block])
@@ -385,6 +477,9 @@ class Documented(TrainedCase):
         self.assertIn("2 pairs", "".join(printed))
         self.assertEqual((list(names["learning"].columns), len(names["learning"])), ([1e-3], 3))
         self.assertEqual(set(names["heads"]["pe_label"]), {"nope", "rope"})
+        self.assertIn("rope-above-nope: undecided after 2 seeds, e = ", "".join(printed))
+        self.assertEqual((list(names["evidence"].columns), list(names["evidence"].index)),
+                         (["rope-above-nope"], [1, 2]))
         names["source"].close()
 
     def test_asking(self):

@@ -1,5 +1,5 @@
 // The page of a sweep: progress, the grid of its jobs, curves with a band over the seeds, head
-// ablations.
+// ablations, claims.
 import { card, empty, make, select, setText, throttled } from './dom.js';
 import { liveChart, loadCharts } from './charts.js';
 import { mayWrite, sweepControls } from './control.js';
@@ -209,6 +209,54 @@ class Maps {
   }
 }
 
+// The claim sheets that are settled on the sweep. Most sweeps have none, and then no card.
+class Claims {
+  constructor(id, main) {
+    this.id = id;
+    this.main = main;
+    this.sheets = new Map();  // by number: {words, verdicts, evidence}
+  }
+
+  async load() {
+    const { sheets } = await get(`/sweeps/${this.id}/claims`);
+    for (const sheet of sheets) if (sheet.claims.length) this.show(sheet);
+  }
+
+  make(sheet) {
+    const words = make('p', 'muted small'), verdicts = make('div'), evidence = make('div');
+    this.main.append(card(`Claims: ${sheet.name}`, words, verdicts, evidence));
+    return {
+      words, verdicts: liveChart(verdicts, 'drawTable', { label: `Verdicts of ${sheet.name}` }),
+      evidence: liveChart(evidence, 'drawEvidence', {
+        title: `Evidence of ${sheet.name}`, name: `evidence-${sheet.name}`,
+        description: 'The larger e-value of each claim after each round. A claim is decided above '
+                     + 'its threshold, which falls as more claims are decided.',
+      }),
+    };
+  }
+
+  show(sheet) {
+    if (!this.sheets.has(sheet.sheet_id)) this.sheets.set(sheet.sheet_id, this.make(sheet));
+    const { words, verdicts, evidence } = this.sheets.get(sheet.sheet_id);
+    const confirmatory = sheet.fresh_from <= sheet.first_seed;
+    setText(words, `Registered ${clock(sheet.created_at_ms)}; ${count(sheet.ended_rounds, 'round')}; `
+                   + (confirmatory ? 'its seeds came after that.'
+                     : `seeds up to ${sheet.fresh_from - 1} were stored before.`));
+    const rows = sheet.claims.map((claim) => ({
+      ...claim, e: Math.max(claim.e_holds, claim.e_fails), id: claim.claim
+    }));
+    verdicts.update({ columns: [
+      { key: 'id', label: 'claim', kind: 'text' },
+      { key: 'verdict', label: 'verdict', kind: 'verdict' },
+      { key: 'standing', label: 'standing', kind: 'text' },
+      { key: 'e', label: 'e', kind: 'number' },
+      { key: 'threshold', label: 'threshold', kind: 'number' },
+      { key: 'seeds', label: 'seeds', kind: 'count' },
+      { key: 'eligible', label: 'learned', kind: 'count' }], rows });
+    evidence.update({ claims: rows.filter((claim) => claim.history.length) });
+  }
+}
+
 function section(main, title, about, nothing) {
   const tools = make('div', 'tools');
   const chart = make('div'), none = empty(nothing);
@@ -253,6 +301,7 @@ export async function showSweep(main, id) {
     'No head ablation is stored yet.'
   );
   mapCard.place.chart.className = 'maps';
+  const claims = new Claims(sweep.sweep_id, main);
   const curves = new Curves(sweep.sweep_id, curveCard.place, curveCard.tools);
   const maps = new Maps(sweep.sweep_id, mapCard.place, mapCard.tools);
   loadCharts().then(
@@ -276,8 +325,9 @@ export async function showSweep(main, id) {
   const refreshCells = throttled(
     4000, () => quietly(get(`/sweeps/${sweep.sweep_id}/cells`).then(takeCells)));
   const refreshMaps = throttled(8000, () => quietly(maps.load()));
+  const refreshClaims = throttled(8000, () => quietly(claims.load()));
 
-  await Promise.all([curves.load([]), maps.load()]);
+  await Promise.all([curves.load([]), maps.load(), claims.load()]);
   listen(`/sweeps/${sweep.sweep_id}/events`, {
     sweep: ({ rows }) => rows.forEach(showHead),
     jobs: ({ rows }) => {
@@ -292,7 +342,7 @@ export async function showSweep(main, id) {
       }
       if (!grid.updateJobs(rows) || more || ended) refreshCells();
       if (gone.size) refreshCurves();
-      if (ended) refreshMaps();
+      if (ended) { refreshMaps(); refreshClaims(); }
     },
   });
 }

@@ -72,6 +72,7 @@ TEST_F(ApiTest, EveryAnswerHasItsShape) {
   EXPECT_THAT(Names(curves["cells"][0]["points"]), ElementsAre("epoch", "mean", "half_width"));
   EXPECT_THAT(Names(Get("/sweeps/api/ablations")), ElementsAre("metric", "columns", "ablations"));
   EXPECT_THAT(Names(Get("/sweeps/api/deposits")), ElementsAre("columns", "deposits"));
+  EXPECT_TRUE(Get("/sweeps/api/claims")["sheets"].empty());
   const Json one = Get("/jobs/" + job);
   EXPECT_THAT(Names(one), ElementsAre("job", "attempts", "sweep", "varying"));
   EXPECT_THAT(Names(one["job"]), UnorderedElementsAreArray(results::kJobColumns));

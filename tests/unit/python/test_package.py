@@ -287,6 +287,7 @@ class Sheets(unittest.TestCase):
     def written(self):
         db = sqlite3.connect(self.path)
         self.addCleanup(db.close)
+        db.execute("PRAGMA synchronous = OFF")
         return db
 
     def register(self, *sheets):

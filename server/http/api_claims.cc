@@ -1,0 +1,56 @@
+// The JSON API: claim sheets that are settled on a sweep.
+#include <cmath>
+#include <cstdint>
+
+#include "core/base/strings.h"
+#include "core/db/read/all_rows.h"
+#include "core/results/rows.h"
+#include "core/results/sheet_history.h"
+#include "server/http/api.h"
+
+namespace pelab::http {
+namespace {
+
+using render::Json;
+
+// The sheet's claims after its last round that has ended.
+absl::StatusOr<Json> ClaimsOf(db::Reader& reader, std::int64_t sheet) {
+  v1::ListSheetClaimsRequest request;
+  request.mutable_sheet()->set_sheet(Concat(sheet));
+  PELAB_ASSIGN_OR_RETURN(const auto rows, db::AllRows<v1::SheetClaimRow>(
+                                              reader, &db::RowReader::ListSheetClaims, request));
+  const auto histories = results::SheetHistories(rows);
+  Json claims = Json::array();
+  for (const v1::SheetClaimRow& row : rows) {
+    if (row.round() != rows.back().round()) continue;
+    Json claim = results::ToJson(row);
+    claim["e_holds"] = std::exp(row.log_e_holds());
+    claim["e_fails"] = std::exp(row.log_e_fails());
+    claim["threshold"] = std::exp(row.log_threshold());
+    const auto history = histories.find(row.position());
+    claim["history"] = history == histories.end() ? Json::array() : history->second;
+    claims.push_back(std::move(claim));
+  }
+  return claims;
+}
+
+}  // namespace
+
+absl::StatusOr<Json> Api::Claims(const std::string& id, const Query&) {
+  PELAB_ASSIGN_OR_RETURN(const v1::Sweep sweep, reader_.GetSweepRow(id));
+  PELAB_ASSIGN_OR_RETURN(const auto rows,
+                         db::AllRows<v1::SheetRow>(reader_, &db::RowReader::ListSheets,
+                                                   v1::ListSheetsRequest()));
+  Json sheets = Json::array();
+  for (const v1::SheetRow& row : rows) {
+    if (!row.has_sweep_id() || row.sweep_id() != sweep.sweep_id()) continue;
+    Json sheet = results::ToJson(row);
+    sheet.erase("document");  // lists have no documents
+    sheet.erase("sweep_document");
+    PELAB_ASSIGN_OR_RETURN(sheet["claims"], ClaimsOf(reader_, row.sheet_id()));
+    sheets.push_back(std::move(sheet));
+  }
+  return Json{{"sheets", std::move(sheets)}};
+}
+
+}  // namespace pelab::http
