@@ -185,6 +185,28 @@ const std::vector<Invariant> kFiles = {
      "WHERE length(CAST(sha256 AS BLOB)) <> 64 OR sha256 GLOB '*[^0-9a-f]*'"},
 };
 
+const std::vector<Invariant> kSheets = {
+    {"rounds follow one another, and only the last one is open",
+     "SELECT printf('sheet %d, round %d: seeds %d to %d', r.sheet_id, r.round, r.first_seed, "
+     "r.end_seed - 1) FROM sheet_rounds AS r JOIN sheets AS s USING (sheet_id) "
+     "LEFT JOIN sheet_rounds AS b ON b.sheet_id = r.sheet_id AND b.round = r.round - 1 "
+     "WHERE r.end_seed <= r.first_seed OR (b.round IS NULL AND (r.round <> 1 OR "
+     "r.first_seed <> s.first_seed)) OR (b.round IS NOT NULL AND (b.end_seed <> r.first_seed OR "
+     "b.ended_at IS NULL))"},
+    {"rounds that have ended say what every claim has come to",
+     "SELECT printf('sheet %d, round %d: %d claims', r.sheet_id, r.round, count(c.claim)) "
+     "FROM sheet_rounds AS r LEFT JOIN sheet_claims AS c USING (sheet_id, round) "
+     "GROUP BY r.sheet_id, r.round HAVING (r.ended_at IS NULL) <> (count(c.claim) = 0) OR "
+     "count(c.claim) NOT IN (0, (SELECT count(*) FROM sheet_claims AS f "
+     "WHERE f.sheet_id = r.sheet_id AND f.round = 1))"},
+    {"claims that get no more seeds keep their evidence",
+     "SELECT printf('sheet %d, round %d: %s', a.sheet_id, a.round, a.claim) FROM sheet_claims AS a "
+     "JOIN sheet_claims AS b ON b.sheet_id = a.sheet_id AND b.round = a.round - 1 AND "
+     "b.position = a.position WHERE a.claim <> b.claim OR (b.standing <> 'open' AND "
+     "(a.standing = 'open' OR (a.seeds, a.log_e_holds, a.log_e_fails) IS NOT "
+     "(b.seeds, b.log_e_holds, b.log_e_fails)))"},
+};
+
 }  // namespace
 
 const std::vector<Invariant>& Invariants() {
@@ -193,6 +215,7 @@ const std::vector<Invariant>& Invariants() {
     together.insert(together.end(), kMatrices.begin(), kMatrices.end());
     together.insert(together.end(), kStates.begin(), kStates.end());
     together.insert(together.end(), kFiles.begin(), kFiles.end());
+    together.insert(together.end(), kSheets.begin(), kSheets.end());
     return together;
   }();
   return all;

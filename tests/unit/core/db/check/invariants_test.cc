@@ -50,6 +50,21 @@ class Populated {
     for (const auto job : {done, runs, waits}) {
       file_.AddToSweep(active, static_cast<int>(job), job);
     }
+    AddSheet();
+  }
+
+  // Two rounds of a sheet with two claims, of which the second is given up in the first round, and
+  // an open round.
+  void AddSheet() {
+    file_.Execute(
+        "INSERT INTO sheets VALUES (1, 's', 'hash', '', '', '', 3, 3, 1, '', 0, 1); "
+        "INSERT INTO sheet_rounds VALUES (1, 1, 3, 4, '[0]', 0, 1), (1, 2, 4, 6, '[0]', 1, 2), "
+        "(1, 3, 6, 8, '[0]', 2, NULL); "
+        "INSERT INTO sheet_claims VALUES "
+        "(1, 1, 0, 'a', 'open', 'undecided', 1, 1, 0, 0.4, -0.7, 3.7), "
+        "(1, 1, 1, 'b', 'futile', 'undecided', 1, 1, 0, 0.4, -0.7, 3.7), "
+        "(1, 2, 0, 'a', 'open', 'undecided', 3, 3, 0, 1.3, -1.4, 3.7), "
+        "(1, 2, 1, 'b', 'futile', 'undecided', 1, 1, 0, 0.4, -0.7, 3.7)");
   }
 
   std::vector<Check> Checks() {
@@ -189,6 +204,21 @@ const std::vector<Damage> kDamages = {
     {"INSERT INTO staged_epochs SELECT 1, 99, 0, train_loss, train_correct, train_total, "
      "test_loss, test_correct, test_total, learning_rate, seconds FROM curves LIMIT 1",
      {"epochs that wait for their curve are of an attempt, and not in it yet"}},
+    {"UPDATE sheet_rounds SET first_seed = 5 WHERE round = 2",
+     {"rounds follow one another, and only the last one is open"}},
+    {"UPDATE sheet_rounds SET round = 4 WHERE round = 3",
+     {"rounds follow one another, and only the last one is open"}},
+    {"UPDATE sheet_rounds SET ended_at = NULL WHERE round = 2",
+     {"rounds follow one another, and only the last one is open",
+      "rounds that have ended say what every claim has come to"}},
+    {"DELETE FROM sheet_claims WHERE round = 2 AND position = 1",
+     {"rounds that have ended say what every claim has come to"}},
+    {"UPDATE sheet_claims SET log_e_holds = 0.5 WHERE round = 2 AND position = 1",
+     {"claims that get no more seeds keep their evidence"}},
+    {"UPDATE sheet_claims SET claim = 'c' WHERE round = 1 AND position = 0",
+     {"claims that get no more seeds keep their evidence"}},
+    {"UPDATE sheet_claims SET standing = 'open' WHERE round = 2 AND position = 1",
+     {"claims that get no more seeds keep their evidence"}},
     {"INSERT INTO audit VALUES (1, 0, '', '', '', '', 'OK', 1, '', 'no hash')",
      {"the record of acts is as it was written"}},
 };

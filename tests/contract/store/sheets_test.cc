@@ -1,0 +1,111 @@
+// Claim sheets in the store: registration, rounds in order, and what ends them.
+#include <gmock/gmock.h>
+
+#include "tests/contract/store/store_fixture.h"
+
+namespace pelab::store {
+namespace {
+
+class SheetsTest : public StoreTest {
+ protected:
+  static RegisterSheet Sheet(const std::string& sha256, std::int64_t first_seed = 0) {
+    return {.name = "s",
+            .sha256 = sha256,
+            .document = "sheet",
+            .file_name = "s.yaml",
+            .sweep_document = "sweep",
+            .templates = {"{\"seed\":\x1f}"},
+            .first_seed = first_seed,
+            .end_of_seeds = 1000,
+            .max_seeds = 40,
+            .slots = 2,
+            .owner = "",
+            .now = 7};
+  }
+  static BeginRound Round(std::int64_t round, std::size_t known, std::uint64_t cells,
+                          const std::string& seeds = "0 of 0") {
+    SubmitSweep sweep{.name = "s",
+                      .protocol = "clean",
+                      .document = "sweep",
+                      .file_name = "s.yaml",
+                      .overrides_json = "[]",
+                      .client_token = "token",
+                      .analyses_json = kAnalyses,
+                      .resources_json = "{}",
+                      .request_sha256 = "token",
+                      .now = 7};
+    return {.sheet_id = 1,
+            .round = round,
+            .first_seed = round - 1,
+            .end_seed = round,
+            .cells_json = "[0]",
+            .sweep = std::move(sweep),
+            .seeds = {.known = known, .seeds = seeds, .cells = cells},
+            .now = 8};
+  }
+  static EndRound End(std::int64_t round) {
+    return {.sheet_id = 1,
+            .round = round,
+            .claims = {{.claim = "a",
+                        .standing = "open",
+                        .verdict = "undecided",
+                        .seeds = round,
+                        .eligible = round,
+                        .log_e_holds = 0.1,
+                        .log_e_fails = -0.1,
+                        .log_threshold = 3}},
+            .now = 9};
+  }
+};
+INSTANTIATE_TEST_SUITE_P(Memory, SheetsTest, testing::Values(false));
+
+TEST_P(SheetsTest, ARegisteredSheetStaysAsItIs) {
+  const auto first = Do<SheetRegistered>(Sheet("one", 3));
+  EXPECT_TRUE(first.is_new);
+  RegisterSheet again = Sheet("one", 9);
+  again.slots = 5;
+  const auto second = Do<SheetRegistered>(again);
+  EXPECT_EQ(second.sheet_id, first.sheet_id);
+  EXPECT_FALSE(second.is_new);
+  EXPECT_EQ(Text("SELECT first_seed FROM sheets"), "3");
+  EXPECT_EQ(Text("SELECT slots FROM sheets"), "2");
+  const auto full = Do<SheetRegistered>(Sheet("two", 961));
+  EXPECT_EQ(full.fresh_from, 961);
+  EXPECT_EQ(Text("SELECT count(*) FROM sheets"), "1");
+}
+
+TEST_P(SheetsTest, RoundsBeginInOrderAndOneAtATime) {
+  Do<SheetRegistered>(Sheet("one"));
+  EXPECT_FALSE(Do<RoundBegun>(Round(2, 0, 1)).applied) << "the first comes first";
+  const auto first = Do<RoundBegun>(Round(1, 0, 1));
+  EXPECT_TRUE(first.applied);
+  EXPECT_EQ(Text("SELECT sweep_id FROM sheets"), std::to_string(first.sweep_id));
+  EXPECT_FALSE(Do<RoundBegun>(Round(1, 1, 2)).applied) << "it was begun";
+  EXPECT_FALSE(Do<RoundBegun>(Round(2, 1, 2)).applied) << "the first has not ended";
+  EXPECT_TRUE(Do<RoundEnded>(End(1)).applied);
+  EXPECT_FALSE(Do<RoundEnded>(End(1)).applied) << "it ends once";
+  EXPECT_EQ(Text("SELECT count(*) FROM sheet_claims"), "1");
+  EXPECT_FALSE(Do<RoundBegun>(Round(2, 0, 2)).applied) << "the sweep was extended meanwhile";
+  EXPECT_TRUE(Do<RoundBegun>(Round(2, 1, 2, "1 of 0")).applied);
+  EXPECT_EQ(Text("SELECT json_array_length(extensions_json) FROM sweeps"), "2");
+  EXPECT_TRUE(Do<RoundEnded>(End(2)).applied);
+  EXPECT_TRUE(Do<RoundBegun>(Round(3, 0, 2, "")).applied) << "the sweep has these seeds";
+  EXPECT_EQ(Text("SELECT count(*) FROM sheet_rounds"), "3");
+  EXPECT_EQ(Text("SELECT count(*) FROM sweeps"), "1");
+}
+
+TEST_P(SheetsTest, ADeletedSweepLeavesTheRoundsAndIsNotMadeAgain) {
+  Do<SheetRegistered>(Sheet("one"));
+  const auto begun = Do<RoundBegun>(Round(1, 0, 0, ""));
+  Do<RoundEnded>(End(1));
+  Do<SliceStored>(ExpandSlice{.sweep_id = begun.sweep_id, .last = true, .now = 9});
+  EXPECT_TRUE(Do<SweepDeleted>(DeleteSweep{.sweep_id = begun.sweep_id, .now = 10}).found);
+  EXPECT_EQ(Text("SELECT count(sweep_id) FROM sheets"), "0");
+  EXPECT_EQ(Text("SELECT count(*) FROM sheet_claims"), "1");
+  const auto next = Do<RoundBegun>(Round(2, 0, 1));
+  EXPECT_FALSE(next.applied);
+  EXPECT_EQ(next.sweep_id, 0);
+}
+
+}  // namespace
+}  // namespace pelab::store
