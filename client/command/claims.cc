@@ -10,6 +10,7 @@
 #include "client/claims/sheet_cost.h"
 #include "client/claims/sheet_difference.h"
 #include "client/command/commands.h"
+#include "client/options/outputs.h"
 #include "client/options/sheet_file.h"
 #include "client/source/connect.h"
 #include "client/terminal/claim_tables.h"
@@ -58,7 +59,16 @@ absl::StatusOr<int> Show(Commands& commands, const ClaimsOptions& options) {
   return kExitOk;
 }
 
+// Verdicts alone have a form for papers.
+absl::Status CheckIsNoPaper(const Context& context, const char* command) {
+  if (!PaperOf(context.options.output_name)) return absl::OkStatus();
+  return absl::InvalidArgumentError(Concat("--output ", context.options.output_name, " is for ",
+                                           "pelab claims show; pelab claims ", command,
+                                           " gives table, json, jsonl or csv"));
+}
+
 absl::StatusOr<int> Check(Commands& commands, const ClaimsOptions& options) {
+  PELAB_RETURN_IF_ERROR(CheckIsNoPaper(*commands.context, "check"));
   PELAB_ASSIGN_OR_RETURN(const SheetFile file, LoadSheet(options.sheet, &commands.document_name));
   return CheckSheet(*commands.context, file, options.sweep);
 }
@@ -82,6 +92,7 @@ std::string ListText(const std::vector<v1::SheetRow>& sheets, const render::Styl
 
 absl::StatusOr<int> List(Commands& commands) {
   const Context& context = *commands.context;
+  PELAB_RETURN_IF_ERROR(CheckIsNoPaper(context, "list"));
   PELAB_ASSIGN_OR_RETURN(const auto source, FindSource(context.options));
   PELAB_ASSIGN_OR_RETURN(const auto sheets, source->Sheets());
   return Put(context, {.json = [&] {
@@ -147,6 +158,7 @@ std::string ComparedText(const std::string& name, const Compared& compared) {
 
 absl::StatusOr<int> Diff(Commands& commands, const ClaimsOptions& options) {
   const Context& context = *commands.context;
+  PELAB_RETURN_IF_ERROR(CheckIsNoPaper(context, "diff"));
   const auto source = FindSource(context.options);
   DataSource* const from = source.ok() ? source->get() : nullptr;
   PELAB_ASSIGN_OR_RETURN(const Compared a, ReadCompared(commands, options.sheet, from));

@@ -23,7 +23,8 @@ const std::vector<Takes>& CommandsWithMore() {
   static const auto& commands =
       *new std::vector<Takes>{{"curves", {"svg", "pdf", "latex", "markdown"}},
                               {"ablation", {"svg", "pdf", "latex", "markdown"}},
-                              {"results", {"latex", "markdown"}}};
+                              {"results", {"latex", "markdown"}},
+                              {"claims", {"latex", "markdown"}}};
   return commands;
 }
 

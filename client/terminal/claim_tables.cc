@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstdio>
 
+#include "client/options/outputs.h"
 #include "client/terminal/put.h"
 #include "client/terminal/table.h"
 #include "core/base/strings.h"
@@ -335,7 +336,45 @@ render::Json VerdictRows(const JudgedSheet& judged) {
   return rows;
 }
 
+PaperTable VerdictsPaper(const JudgedSheet& judged) {
+  const bool standings = !judged.claims.empty();
+  PaperTable table{.caption = Concat("Sheet ", judged.sheet.sheet.name, ": ",
+                                     CountsText(judged.judgements)),
+                   .columns = {{"claim"}, {"in words"}, {"source"}, {"verdict"}}};
+  if (standings) table.columns.push_back({"standing"});
+  for (const char* name : {"e", "seeds", "mean", "median"}) table.columns.push_back({name, true});
+  for (std::size_t i = 0; i < judged.evidence.size(); ++i) {
+    const Claim& claim = judged.sheet.sheet.claims[judged.sheet.claims[i].claim];
+    const Evidence& evidence = judged.evidence[i];
+    const SideEvidence& leading = Leading(evidence);
+    const Estimate estimate = EstimateOf(evidence, leading.side.statistic);
+    const bool sized = claim.kind != claims::Kind::kMost;
+    std::vector<std::string> row = {judged.sheet.claims[i].id, claim.says, claim.source,
+                                    claims::NameOf(judged.judgements[i].verdict)};
+    if (standings) row.push_back(judged.claims[i].standing());
+    row.push_back(EText(std::max(evidence.e.log_holds, evidence.e.log_fails)));
+    row.push_back(Concat(leading.count.successes, " of ", leading.count.trials, " ",
+                         LeansToHold(evidence) ? "for" : "against"));
+    row.push_back(sized ? MeanText(estimate) : "-");
+    row.push_back(sized ? MedianText(estimate) : "-");
+    table.rows.push_back(std::move(row));
+  }
+  std::string notes = Concat(StandingsText(judged), ThresholdsText(judged.judgements),
+                             judged.registered ? RegistrationText(judged) : "");
+  for (std::size_t at = 0; at < notes.size();) {
+    const std::size_t end = notes.find('\n', at);
+    table.notes.push_back(notes.substr(at, end - at));
+    at = end + 1;
+  }
+  return table;
+}
+
 void PutVerdicts(const Context& context, const JudgedSheet& judged) {
+  if (const auto paper = PaperOf(context.options.output_name)) {
+    const PaperTable table = VerdictsPaper(judged);
+    return context.out(Concat(*paper == Paper::kLatex ? ToLatex(table) : ToMarkdown(table), "\n"));
+  }
+
   Put(context, {.json = [&] { return VerdictsJson(judged); },
                 .text = [&] { return VerdictsText(judged, context.style); },
                 .rows = "claims",

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "client/claims/judged_sheet.h"
+#include "client/figure/paper_table.h"
 #include "client/options/options.h"
 #include "client/terminal/style.h"
 #include "core/render/json.h"
@@ -21,6 +22,9 @@ std::string VerdictsText(const JudgedSheet& judged, const render::Style& style);
 render::Json VerdictsJson(const JudgedSheet& judged);
 std::vector<std::string> VerdictColumns();
 render::Json VerdictRows(const JudgedSheet& judged);  // for CSV: without the nested members
+
+// For papers: the claims in words, their verdicts and evidence. Sentences about the sheet are notes.
+PaperTable VerdictsPaper(const JudgedSheet& judged);
 
 // Writes the verdicts in the form that --output asks for.
 void PutVerdicts(const Context& context, const JudgedSheet& judged);

@@ -160,11 +160,6 @@ class BadPlaces(Case):
         process = self.spawn("pelab-server", "--db", self.db, "--listen", self.socket, log="s.log")
         self.assertNotEqual(process.wait(10), 0)
         self.assertIn(told, (self.folder / "s.log").read_text())
-        verdicts = subprocess.run(
-            [sys.executable, SOURCE / "docs/sweeps/verdicts.py", "--db", self.db, "x"],
-            capture_output=True, text=True, timeout=60)
-        self.assertNotEqual(verdicts.returncode, 0)
-        self.assertIn(told, verdicts.stdout + verdicts.stderr)
         self.assertEqual(self.db.read_bytes(), before)
 
     def test_server_refuses_them_too(self):

@@ -8,9 +8,8 @@ import sys
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "docs" / "sweeps"))
 from report_case import SWEEP, Made  # noqa: E402
-from verdict import results, statistics  # noqa: E402
+import statistics_by_hand as statistics  # noqa: E402
 
 
 class Data(Made):

@@ -132,38 +132,37 @@ class Paper(unittest.TestCase):
 class Small(unittest.TestCase):
     NAMES = [name_of(path) for path in FILES if name_of(path).startswith("small/")]
 
-    def test_sizes_are_table_1s(self):
-        """Checks the sizes and the training against Table 1, except the betas where they are
-        varied."""
-        model, train, data = (sizes_of(jobs("small/table1")[0]),
-                              jobs("small/table1")[0]["spec"]["train"],
-                              {job["task"]: data_of(job) for job in jobs("small/table1")})
+    def test_sizes_are_those_of_distance_and_counting(self):
+        """Checks the sizes and the training, except where they are varied: betas, the ladder's
+        depth and heads, and the authors' longer training of MLA."""
+        all_jobs = jobs("small/distance") + jobs("small/counting")
+        first = all_jobs[0]
+        model, train = sizes_of(first), first["spec"]["train"]
+        data = {job["task"]: data_of(job) for job in all_jobs}
+        longer = {"epochs": 15, "batch_size": 128}
         for name in self.NAMES:
-            varied = {"beta1", "beta2"} if name.startswith("small/betas") else set()
+            betas = {"beta1", "beta2"} if name == "small/betas" else set()
+            ladder = {"layers", "heads"} if name == "small/ladder" else set()
             for job in jobs(name):
-                self.assertEqual((sizes_of(job), data_of(job)), (model, data[job["task"]]), name)
+                sizes = {**sizes_of(job), **{field: model[field] for field in ladder}}
+                self.assertEqual((sizes, data_of(job)), (model, data[job["task"]]), name)
+                authors_mla = (job["pe"], job["protocol"]) == ("mla", "published")
+                expected = ({**train, **longer} if authors_mla and
+                            name in ("small/distance", "small/counting") else train)
                 self.assertEqual({**job["spec"]["train"],
-                                  **{field: train[field] for field in varied}}, train, name)
+                                  **{field: train[field] for field in betas}}, expected, name)
 
     def test_betas_are_the_authors_and_the_usual_ones(self):
-        for name in ("small/betas", "small/betas_clean"):
-            self.assertEqual({(job["spec"]["train"]["beta1"], job["spec"]["train"]["beta2"])
-                              for job in jobs(name)},
-                             {(0.98, 0.9), (0.9, 0.98)})
+        self.assertEqual({(job["spec"]["train"]["beta1"], job["spec"]["train"]["beta2"])
+                          for job in jobs("small/betas")}, {(0.98, 0.9), (0.9, 0.98)})
 
-    def test_table_1_has_every_method_both_tasks_three_seeds_and_both_protocols(self):
-        cells = {(job["pe"], job["task"], job["seed"], job["protocol"])
-                 for job in jobs("small/table1")}
-        methods = ("nope", "absolute", "random", "relative", "alibi", "rope", "mla", "partial_rope",
-                   "rope_abs")
-        self.assertEqual(cells, {(pe, task, seed, protocol) for pe in methods
-                                 for task in ("distance", "counting")
-                                 for seed in range(3) for protocol in ("clean", "published")})
-
-    def test_sweeps_share_table_1s_jobs(self):
-        stored = keys("small/table1")
-        for name in self.NAMES:
-            self.assertTrue(keys(name) & stored or name == "small/held_out", name)
+    def test_every_method_is_there_under_both_protocols(self):
+        methods = {"nope", "absolute", "random", "relative", "alibi", "rope", "mla",
+                   "partial_rope"}
+        for task, more in (("distance", {"rope_abs"}), ("counting", set())):
+            self.assertEqual({(job["pe"], job["protocol"]) for job in jobs(f"small/{task}")},
+                             {(pe, protocol) for pe in methods | more
+                              for protocol in ("clean", "published")})
 
     def test_switches_depart_one_at_a_time(self):
         """Each job of a factorial sweep differs from the published one in exactly one field that

@@ -1,13 +1,7 @@
-"""Intervals over seeds, and what an interval says about a claim. Pure functions.
+"""Intervals of means over seeds, by hand: Student's t quantiles from the incomplete beta function.
 
-Seeds are replicates: the unit of every interval is one trained model, never one test example. n is
-small (3 to 5), so intervals are wide and "undecided" is a frequent and honest answer.
-
-Student's t quantiles come from the incomplete beta function: for t >= 0 and v degrees of freedom
-P(T <= t) = 1 - I_{v/(v+t^2)}(v/2, 1/2) / 2, inverted by bisection; I is evaluated by its continued
-fraction (DLMF 8.17.22, modified Lentz). Clopper-Pearson limits for k of n invert the same function:
-the lower limit is the p with I_p(k, n-k+1) = 2.5 %, the upper one the p with I_p(k+1, n-k) = 97.5
-%.
+For t >= 0 and v degrees of freedom P(T <= t) = 1 - I_{v/(v+t^2)}(v/2, 1/2) / 2, inverted by
+bisection; I is evaluated by its continued fraction (DLMF 8.17.22, modified Lentz). Pure functions.
 """
 import math
 from typing import NamedTuple, Optional
@@ -94,57 +88,3 @@ def interval(values):
         return Interval(mean, None, 1)
     sd = math.sqrt(math.fsum((value - mean) ** 2 for value in values) / (n - 1))
     return Interval(mean, t_quantile((1 + CONFIDENCE) / 2, n - 1) * sd / math.sqrt(n), n)
-
-
-def paired(first, second):
-    """The interval of first - second over the seeds that both have; each a map from seed to
-    value."""
-    return interval(first[seed] - second[seed] for seed in sorted(first.keys() & second.keys()))
-
-
-def share_interval(k, n):
-    """Clopper-Pearson's limits for the share behind k of n."""
-    tail = (1 - CONFIDENCE) / 2
-    low = 0.0 if k == 0 else _bisect(lambda p: incomplete_beta(k, n - k + 1, p) - tail, 0.0, 1.0)
-    high = 1.0 if k == n else _bisect(lambda p: incomplete_beta(k + 1, n - k, p) - (1 - tail), 0.0,
-                                      1.0)
-    return low, high
-
-
-HOLDS, FAILS, UNDECIDED = "holds", "fails", "undecided"
-
-
-def above(difference):
-    """Whether a difference is above zero: its interval decides."""
-    if difference is None:
-        return UNDECIDED
-    return HOLDS if difference.low > 0 else FAILS if difference.high < 0 else UNDECIDED
-
-
-def inside(value, low, high):
-    """Whether a mean lies in a band: holds where all of its interval does, fails where none of it
-    does."""
-    if value is None:
-        return UNDECIDED
-    if value.low >= low and value.high <= high:
-        return HOLDS
-    return FAILS if value.high < low or value.low > high else UNDECIDED
-
-
-def often(k, n):
-    """Whether something happens in most seeds: 80 % of at least three; fails at 20 % or less."""
-    if n < 3:
-        return UNDECIDED
-    return HOLDS if k >= 0.8 * n else FAILS if k <= 0.2 * n else UNDECIDED
-
-
-def rarely(k, n):
-    return {HOLDS: FAILS, FAILS: HOLDS, UNDECIDED: UNDECIDED}[often(k, n)]
-
-
-def all_of(verdicts):
-    """Of a claim with several parts: fails where one fails, holds where all hold."""
-    verdicts = list(verdicts)
-    if FAILS in verdicts:
-        return FAILS
-    return HOLDS if verdicts and all(verdict == HOLDS for verdict in verdicts) else UNDECIDED
