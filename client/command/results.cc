@@ -1,4 +1,5 @@
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <future>
 #include <utility>
 #include <vector>
@@ -24,6 +25,7 @@
 #include "core/render/text.h"
 #include "core/results/fields.h"
 #include "core/results/rows.h"
+#include "core/results/shortcuts.h"
 #include "core/results/top.h"
 
 namespace pelab::client {
@@ -196,6 +198,11 @@ absl::StatusOr<int> Groups(const Context& context, const ResultsOptions& options
     PELAB_ASSIGN_OR_RETURN(const std::string computed_by,
                            ComputedByLine(context, *source, filter, jobs));
     context.out(computed_by);
+    const bool accuracy = std::any_of(metrics.begin(), metrics.end(), [](const auto& metric) {
+      return metric.name.ends_with("_accuracy");
+    });
+    const std::string shortcuts = accuracy ? results::ShortcutsText(jobs) : "";
+    if (!shortcuts.empty()) context.out(render::Wrap(shortcuts, context.style.width) + "\n");
   }
   NoteExpansion(context, *source, options.sweep);
   return kExitOk;

@@ -7,6 +7,7 @@
 #include "core/base/strings.h"
 #include "core/results/deposits.h"
 #include "core/results/rows.h"
+#include "core/results/shortcuts.h"
 #include "core/stats/seeds.h"
 
 namespace pelab::client {
@@ -49,7 +50,15 @@ std::optional<double> If(bool has, double value) {
   return has ? std::optional(value) : std::nullopt;
 }
 
-Json CellJson(const results::CellTable& cells, const results::Cell& cell) {
+// {"accuracy", "rule"}; null for a spec of another version.
+Json ShortcutJson(const ReportInput& input, const results::Cell& cell) {
+  const auto shortcut = results::ShortcutOf(input.jobs, cell.jobs.front());
+  if (!shortcut) return nullptr;
+  return {{"accuracy", shortcut->accuracy}, {"rule", std::string(shortcut->rule)}};
+}
+
+Json CellJson(const ReportInput& input, const results::Cell& cell) {
+  const results::CellTable& cells = input.cells;
   const CellName name = NameOf(cells, cell);
   Json values = Json::object();
   for (std::size_t i = 0; i < cells.columns.size(); ++i) values[cells.columns[i]] = cell.values[i];
@@ -73,6 +82,7 @@ Json CellJson(const results::CellTable& cells, const results::Cell& cell) {
           {"values", std::move(values)},
           {"complete", cell.summary.complete()},
           {"diverged", results::DivergedOf(cell)},
+          {"shortcut", ShortcutJson(input, cell)},
           {"test", TestAccuracy(cell)},
           {"train", Summary(cell,
                             [](const auto& job) {
@@ -169,7 +179,7 @@ render::Json ReportData(const ReportInput& input, const ReportOptions& options) 
   }
   Json cells = Json::array();
   for (const results::Cell& cell : input.cells.cells)
-    cells.push_back(report::CellJson(input.cells, cell));
+    cells.push_back(report::CellJson(input, cell));
   return {{"format", 1},
           {"made_at_ms", options.made_at_ms},
           {"pelab", PELAB_VERSION},

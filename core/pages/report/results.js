@@ -26,6 +26,8 @@ export function resultsSection() {
     ...data.columns.map((name) => ({ key: name, label: name === 'pe' ? 'encoding' : name,
                                      kind: 'text' })),
     { key: 'test', label: 'test accuracy', kind: 'interval' },
+    { key: 'shortcut', label: 'shortcut', kind: 'percent',
+      title: 'The accuracy of the best rule that does not do the task' },
     { key: 'best', label: 'best epoch', kind: 'interval',
       title: 'The best test accuracy of any epoch' },
     { key: 'train', label: 'training accuracy', kind: 'interval' },
@@ -34,8 +36,9 @@ export function resultsSection() {
     { key: 'wall', label: 'seconds', kind: 'mean', title: 'Of a job, wall time' },
     { key: 'seeds', label: 'seeds', kind: 'note' }];
   made.append(table({ columns, rows: data.cells.map(
-    (cell) => ({ ...cell.values, test: cell.test, best: cell.best, train: cell.train, gap: cell.gap,
-                 wall: cell.wall, seeds: seedsNote(cell) })
+    (cell) => ({ ...cell.values, test: cell.test, shortcut: cell.shortcut?.accuracy,
+                 best: cell.best, train: cell.train, gap: cell.gap, wall: cell.wall,
+                 seeds: seedsNote(cell) })
   ) },
     { label: 'Results' }));
   if (data.cells.some((cell) => cell.diverged))
