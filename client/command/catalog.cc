@@ -8,6 +8,7 @@
 #include "client/terminal/table.h"
 #include "core/base/strings.h"
 #include "core/catalog/protocol_values.h"
+#include "core/claims/entries.h"
 #include "core/render/text.h"
 
 namespace pelab::client {
@@ -27,7 +28,10 @@ struct Kind {
 constexpr Kind kKinds[] = {{"pe", catalog::Pes},
                            {"task", catalog::Tasks},
                            {"protocol", catalog::Protocols},
-                           {"analysis", catalog::Analyses}};
+                           {"analysis", catalog::Analyses},
+                           {"claim", claims::KindEntries},
+                           {"metric", claims::MetricEntries}};
+constexpr std::size_t kSweepKinds = 4;  // the kinds, from the first on, that a sweep names
 
 // "10000; 500 (published)": the defaults of a field, each with its conditions.
 std::string DefaultText(const catalog::Field& field) {
@@ -245,11 +249,13 @@ int ShowEntries(const Context& context, const std::vector<const Kind*>& kinds) {
 absl::StatusOr<int> Run(const Context& context, const CatalogOptions& options) {
   if (options.kind == "field") return ShowFields(context, options.name);
   std::vector<const Kind*> kinds;
-  for (const Kind& kind : kKinds) {
-    if (options.kind.empty() || options.kind == kind.name) kinds.push_back(&kind);
+  for (std::size_t i = 0; i < std::size(kKinds); ++i) {
+    const bool wanted = options.kind.empty() ? i < kSweepKinds : options.kind == kKinds[i].name;
+    if (wanted) kinds.push_back(&kKinds[i]);
   }
   if (kinds.empty()) {
-    return Unknown("kind of entry", options.kind, {"pe", "task", "protocol", "analysis", "field"});
+    return Unknown("kind of entry", options.kind,
+                   {"pe", "task", "protocol", "analysis", "field", "claim", "metric"});
   }
   if (options.name.empty()) {
     return ShowEntries(context, kinds);
@@ -269,12 +275,14 @@ absl::StatusOr<int> Run(const Context& context, const CatalogOptions& options) {
 void AddCatalog(Commands& commands) {
   auto options = std::make_shared<CatalogOptions>();
   CLI::App* app = AddCommand(commands, "catalog",
-                             "every PE, task, protocol, analysis and field that a sweep can name",
+                             "every PE, task, protocol, analysis and field that a sweep can name, "
+                             "and every kind of claim and metric",
                              "  pelab catalog\n"
                              "  pelab catalog pe rope\n"
+                             "  pelab catalog metric\n"
                              "  pelab catalog field train.lr --output json");
   app->add_option("KIND", options->kind,
-                  "pe, task, protocol, analysis or field [default: all but fields]");
+                  "pe, task, protocol, analysis, field, claim or metric [default: the first four]");
   app->add_option("NAME", options->name, "one entry, with its fields [default: all]");
   app->callback([&commands, options] {
     commands.chosen = [&commands, options] { return Run(*commands.context, *options); };

@@ -7,6 +7,9 @@
 #include <utility>
 
 #include "core/base/strings.h"
+#include "core/claims/entries.h"
+#include "core/claims/metric.h"
+#include "core/results/metrics.h"
 
 namespace pelab::claims {
 namespace {
@@ -31,6 +34,19 @@ std::string WithClaim(const std::string& claim) {
   return Concat("name: s\nsweep: t.yaml\nclaims:\n  - ", claim, "\n");
 }
 std::string OfClaim(const std::string& claim) { return ReadError(WithClaim(claim)); }
+
+TEST(EntriesTest, EveryKindAndMetricHasALine) {
+  std::vector<std::string> kinds, metrics;
+  for (const catalog::Entry& entry : KindEntries()) {
+    kinds.emplace_back(entry.name);
+    EXPECT_FALSE(entry.help.empty()) << entry.name;
+  }
+  for (const catalog::Entry& entry : MetricEntries()) metrics.emplace_back(entry.name);
+  EXPECT_EQ(kinds, KindNames());
+  std::vector<std::string> known = results::Metrics();
+  known.insert(known.end(), Properties().begin(), Properties().end());
+  EXPECT_EQ(metrics, known);
+}
 
 TEST(SheetReaderTest, ReadsEveryKind) {
   const Sheet sheet = ReadGood(R"(

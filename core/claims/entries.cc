@@ -1,0 +1,81 @@
+#include "core/claims/entries.h"
+
+#include "core/claims/metric.h"
+
+namespace pelab::claims {
+namespace {
+
+constexpr char kDepositRule[] = "docs/formats.md, Deposit indices";
+
+}  // namespace
+
+const std::vector<catalog::Entry>& KindEntries() {
+  static const auto& entries = *new std::vector<catalog::Entry>{
+      {.name = "above",
+       .version = 0,
+       .help = "every cell a lies above every cell b by more than `by`; of a chain, each cell above "
+               "the next"},
+      {.name = "between", .version = 0, .help = "the cell lies between `low` and `high`"},
+      {.name = "near", .version = 0, .help = "a less b lies between -`within` and `within`"},
+      {.name = "most", .version = 0, .help = "the cell has the property"},
+      {.name = "contrast",
+       .version = 0,
+       .help = "the sum of the cells, each times its weight, lies above `by`"},
+  };
+  return entries;
+}
+
+const std::vector<catalog::Entry>& MetricEntries() {
+  static const auto& entries = *new std::vector<catalog::Entry>{
+      {.name = "test_accuracy", .version = 0, .help = "after the last epoch"},
+      {.name = "best_test_accuracy", .version = 0, .help = "the best test accuracy of any epoch"},
+      {.name = "train_accuracy",
+       .version = 0,
+       .help = "the running mean over the last epoch, in training mode"},
+      {.name = "generalisation_gap", .version = 0, .help = "training less test accuracy"},
+      {.name = "wall_seconds", .version = 0, .help = "of the job"},
+      {.name = "epochs_to(x)",
+       .version = 0,
+       .help = "the first epoch, from 0, in which the test accuracy was x or more"},
+      {.name = "max_drop",
+       .version = 0,
+       .help = "the largest drop of the accuracy without one head",
+       .source = kDepositRule},
+      {.name = "top_share",
+       .version = 0,
+       .help = "the largest drop's share of all drops",
+       .source = kDepositRule},
+      {.name = "top_ratio",
+       .version = 0,
+       .help = "the largest drop divided by the second largest",
+       .source = kDepositRule},
+      {.name = "gini",
+       .version = 0,
+       .help = "how unequal the drops are: 0 alike, 1 all in one head",
+       .source = kDepositRule},
+      {.name = "effective_heads",
+       .version = 0,
+       .help = "how many equal heads would share the drops as unequally",
+       .source = kDepositRule},
+      {.name = "deposits",
+       .version = 0,
+       .help = "in how many layers one head holds the work",
+       .source = kDepositRule},
+      {.name = kDeposit,
+       .version = 0,
+       .help = "property: one head holds a layer's work, in any layer, a shallow one, or all listed "
+               "ones",
+       .source = kDepositRule},
+      {.name = kNoDeposit,
+       .version = 0,
+       .help = "property: not so",
+       .source = kDepositRule},
+      {.name = kStartsDeeper,
+       .version = 0,
+       .help = "property: the largest drop is not in the first layer",
+       .source = kDepositRule},
+  };
+  return entries;
+}
+
+}  // namespace pelab::claims
