@@ -59,8 +59,8 @@ absl::StatusOr<JudgedSheet> JudgeRegistered(DataSource& source, const v1::Sheet&
                          source.SheetClaims(Concat(row.sheet_id()), /*last_round=*/true));
   const std::size_t count = judged.sheet.claims.size();
   if (!judged.claims.empty() && judged.claims.size() != count) {
-    return absl::DataLossError(Concat("sheet ", row.sheet_id(),
-                                      ": its rounds have other claims than its document"));
+    return absl::DataLossError(
+        Concat("sheet ", row.sheet_id(), ": its rounds have other claims than its document"));
   }
   claims::StoredRows rows;
   if (row.has_sweep_id()) {
@@ -80,8 +80,8 @@ absl::StatusOr<JudgedSheet> JudgeRegistered(DataSource& source, const v1::Sheet&
     if (e != stored) judged.changed.push_back(judged.sheet.claims[i].id);
     e = stored;
     judged.judgements.push_back(
-        {.verdict = claims::ParseVerdict(judged.claims[i].verdict())
-                        .value_or(claims::Verdict::kUndecided),
+        {.verdict =
+             claims::ParseVerdict(judged.claims[i].verdict()).value_or(claims::Verdict::kUndecided),
          .log_threshold = judged.claims[i].log_threshold()});
   }
   if (judged.claims.empty()) {
@@ -96,7 +96,8 @@ absl::StatusOr<std::optional<v1::Sheet>> FindRegistered(DataSource& source,
   auto sheet = source.Sheet(sha256);
   if (sheet.ok()) return *std::move(sheet);
   // A coordinator of an older version has no sheets.
-  if (absl::IsNotFound(sheet.status()) || absl::IsUnimplemented(sheet.status())) return std::nullopt;
+  if (absl::IsNotFound(sheet.status()) || absl::IsUnimplemented(sheet.status()))
+    return std::nullopt;
   return sheet.status();
 }
 

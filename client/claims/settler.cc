@@ -30,8 +30,8 @@ std::string StandingText(const v1::Settlement& state, std::size_t claims) {
   std::map<std::string, std::size_t> counts;
   for (const v1::SheetClaimRow& claim : state.claims()) ++counts[claim.standing()];
   if (state.claims().empty()) counts["open"] = claims;
-  std::string text = Concat(counts["decided"], " of ", claims, " claims decided, ", counts["open"],
-                            " open");
+  std::string text =
+      Concat(counts["decided"], " of ", claims, " claims decided, ", counts["open"], " open");
   const std::size_t given_up = counts["all seeds"] + counts["futile"];
   if (given_up > 0) text += Concat(", ", given_up, " given up");
   return text;
@@ -66,10 +66,11 @@ absl::StatusOr<int> Settler::Run(Coordinator& coordinator) {
   for (;;) {
     if (state.has_open()) {
       PELAB_RETURN_IF_ERROR(FinishRound(coordinator, state));
-      spent_seconds_ += std::max(0.0, state.slot_seconds() - std::exchange(counted, state.slot_seconds()));
+      spent_seconds_ +=
+          std::max(0.0, state.slot_seconds() - std::exchange(counted, state.slot_seconds()));
       if (state.has_open()) return End(coordinator, state, "");
-      Say(Concat("round ", state.sheet().ended_rounds(), " ended: ",
-                 StandingText(state, file_.bound.claims.size())));
+      Say(Concat("round ", state.sheet().ended_rounds(),
+                 " ended: ", StandingText(state, file_.bound.claims.size())));
       continue;
     }
     if (!state.has_next()) return End(coordinator, state, "");
@@ -85,8 +86,8 @@ absl::StatusOr<int> Settler::Run(Coordinator& coordinator) {
     const std::int64_t before = state.sheet().ended_rounds();
     PELAB_ASSIGN_OR_RETURN(state, coordinator.Advance(advance));
     if (!state.has_open() && state.sheet().ended_rounds() > before) {
-      Say(Concat("round ", state.sheet().ended_rounds(), " ended: ",
-                 StandingText(state, file_.bound.claims.size())));
+      Say(Concat("round ", state.sheet().ended_rounds(),
+                 " ended: ", StandingText(state, file_.bound.claims.size())));
     }
   }
 }
@@ -116,9 +117,10 @@ absl::Status Settler::WaitForSlots(Coordinator& coordinator) {
   const absl::Time give_up = absl::Now() + limits::kStart;
   do {
     PELAB_ASSIGN_OR_RETURN(const auto workers, coordinator.Workers());
-    const bool online = std::any_of(
-        workers.begin(), workers.end(),
-        [](const v1::WorkerRow& worker) { return worker.state() == "online" && worker.slots() > 0; });
+    const bool online =
+        std::any_of(workers.begin(), workers.end(), [](const v1::WorkerRow& worker) {
+          return worker.state() == "online" && worker.slots() > 0;
+        });
     if (online) return absl::OkStatus();
     absl::SleepFor(limits::kRunPoll);
   } while (absl::Now() < give_up);
@@ -161,8 +163,8 @@ std::string Settler::WhyNot(const v1::PlannedRound& next) const {
   const Budget& budget = options_.budget;
   const absl::Duration expected = absl::Seconds(next.expected_seconds());
   if (budget.jobs && spent_jobs_ + jobs > *budget.jobs) {
-    return Concat("--max-jobs ", *budget.jobs, ": ", spent_jobs_, " were run, and the next round has ",
-                  jobs);
+    return Concat("--max-jobs ", *budget.jobs, ": ", spent_jobs_,
+                  " were run, and the next round has ", jobs);
   }
   if (budget.slot_time) {
     const absl::Duration left = *budget.slot_time - absl::Seconds(spent_seconds_);
@@ -189,9 +191,9 @@ absl::StatusOr<int> Settler::End(Coordinator& coordinator, const v1::Settlement&
   PutVerdicts(context_, judged);
   if (state.has_open()) {
     const v1::OpenRound& open = state.open();
-    Say(Concat("pelab: round ", open.round().round(), " cannot be completed: ",
-               open.blocked_jobs(), " of its ", NumberOf(open.jobs(), "job"),
-               open.blocked_jobs() == 1 ? " does" : " do", " not come"));
+    Say(Concat("pelab: round ", open.round().round(), " cannot be completed: ", open.blocked_jobs(),
+               " of its ", NumberOf(open.jobs(), "job"), open.blocked_jobs() == 1 ? " does" : " do",
+               " not come"));
     for (const v1::BlockedJob& job : open.blocked()) {
       Say(Concat("  ", job.job_id() > 0 ? Concat("job ", job.job_id(), ", ") : "",
                  render::Escape(job.label()), ": ", render::Escape(job.reason())));

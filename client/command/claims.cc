@@ -95,18 +95,20 @@ absl::StatusOr<int> List(Commands& commands) {
   PELAB_RETURN_IF_ERROR(CheckIsNoPaper(context, "list"));
   PELAB_ASSIGN_OR_RETURN(const auto source, FindSource(context.options));
   PELAB_ASSIGN_OR_RETURN(const auto sheets, source->Sheets());
-  return Put(context, {.json = [&] {
-                         render::Json rows = results::ToJsonArray(sheets);
-                         for (render::Json& row : rows) {
-                           row.erase("document");  // a list has no documents
-                           row.erase("sweep_document");
-                         }
-                         return render::Json{{"sheets", std::move(rows)}};
-                       },
-                       .text = [&] {
-                         return sheets.empty() ? "no sheet is registered\n"
-                                               : ListText(sheets, context.style);
-                       },
+  return Put(context, {.json =
+                           [&] {
+                             render::Json rows = results::ToJsonArray(sheets);
+                             for (render::Json& row : rows) {
+                               row.erase("document");  // a list has no documents
+                               row.erase("sweep_document");
+                             }
+                             return render::Json{{"sheets", std::move(rows)}};
+                           },
+                       .text =
+                           [&] {
+                             return sheets.empty() ? "no sheet is registered\n"
+                                                   : ListText(sheets, context.style);
+                           },
                        .rows = "sheets"});
 }
 
@@ -132,8 +134,8 @@ absl::StatusOr<Compared> ReadCompared(Commands& commands, const std::string& nam
   }
   if (source == nullptr) {
     PELAB_ASSIGN_OR_RETURN(const auto found, FindSource(commands.context->options));
-    return absl::NotFoundError(Concat("no file ", name, ", and ", found->Description(),
-                                      " has no sheet of that name"));
+    return absl::NotFoundError(
+        Concat("no file ", name, ", and ", found->Description(), " has no sheet of that name"));
   }
   PELAB_ASSIGN_OR_RETURN(const v1::Sheet stored, source->Sheet(name));
   PELAB_ASSIGN_OR_RETURN(
@@ -147,13 +149,13 @@ absl::StatusOr<Compared> ReadCompared(Commands& commands, const std::string& nam
 }
 
 std::string ComparedText(const std::string& name, const Compared& compared) {
-  return Concat(render::Escape(name), ": ", compared.sheet.name, ", ",
-                compared.sha256.substr(0, 12), "…, ",
-                compared.registered
-                    ? Concat("registered ", render::FormatTime(compared.registered->created_at_ms()),
-                             " as sheet ", compared.registered->sheet_id())
-                    : "not registered",
-                "\n");
+  return Concat(
+      render::Escape(name), ": ", compared.sheet.name, ", ", compared.sha256.substr(0, 12), "…, ",
+      compared.registered
+          ? Concat("registered ", render::FormatTime(compared.registered->created_at_ms()),
+                   " as sheet ", compared.registered->sheet_id())
+          : "not registered",
+      "\n");
 }
 
 absl::StatusOr<int> Diff(Commands& commands, const ClaimsOptions& options) {
@@ -172,10 +174,11 @@ absl::StatusOr<int> Diff(Commands& commands, const ClaimsOptions& options) {
   } else {
     text += "they say the same in other words or another order, but are two sheets\n";
   }
-  return Put(context, {.json = [&] {
-                         return render::Json{{"same", a.sha256 == b.sha256},
-                                             {"differences", DifferencesJson(differences)}};
-                       },
+  return Put(context, {.json =
+                           [&] {
+                             return render::Json{{"same", a.sha256 == b.sha256},
+                                                 {"differences", DifferencesJson(differences)}};
+                           },
                        .text = [&] { return text; },
                        .rows = "differences"});
 }
@@ -209,7 +212,8 @@ void AddClaims(Commands& commands) {
     };
   };
   CLI::App* check = AddSubcommand(
-      claims, "check", "the cells that a sheet is about, and the jobs and the time that its seeds need",
+      claims, "check",
+      "the cells that a sheet is about, and the jobs and the time that its seeds need",
       "Nothing is run. The times are the means of stored jobs.\nExamples:\n"
       "  pelab claims check table1.claims.yaml\n"
       "  pelab claims check table1.claims.yaml --db table1.db --output json");

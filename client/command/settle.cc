@@ -57,11 +57,12 @@ class SettleSession final : public EmbeddedSession {
         file_(file),
         settler_(context, file, options,
                  {.ensure_worker = [this] { return EnsureWorker(); },
-                  .watch = [this](const std::string& sweep) {
-                    return Follow([&](Canceller& canceller) {
-                      return Watch(this->context(), *coordinator_, sweep, &canceller);
-                    });
-                  }}) {}
+                  .watch =
+                      [this](const std::string& sweep) {
+                        return Follow([&](Canceller& canceller) {
+                          return Watch(this->context(), *coordinator_, sweep, &canceller);
+                        });
+                      }}) {}
 
  protected:
   absl::StatusOr<int> Work(Coordinator& coordinator) override {
@@ -95,11 +96,11 @@ absl::StatusOr<int> Run(Commands& commands, const SettleCommandOptions& options)
     return SettleSession(context, file, settle, options.worker).Run();
   }
   PELAB_ASSIGN_OR_RETURN(const auto coordinator, FindCoordinator(context.options));
-  Settler settler(context, file, settle,
-                  {.ensure_worker = [] { return absl::OkStatus(); },
-                   .watch = [&](const std::string& sweep) {
-                     return Watch(context, *coordinator, sweep, nullptr);
-                   }});
+  Settler settler(
+      context, file, settle,
+      {.ensure_worker = [] { return absl::OkStatus(); },
+       .watch =
+           [&](const std::string& sweep) { return Watch(context, *coordinator, sweep, nullptr); }});
   return settler.Run(*coordinator);
 }
 
@@ -125,10 +126,11 @@ void AddSettle(Commands& commands) {
       ->type_name("N");
   app->add_option("--until", options->until,
                   "time of day, or a time in UTC, by which the last round has to end: 23:00");
-  app->add_flag("--fresh-seeds,!--no-fresh-seeds", [options](std::int64_t fresh) {
-    options->any_seeds = fresh < 0;
-  }, "begin at the first seed that no cell of the sheet has [default]; otherwise at seed 0, and "
-     "what is stored already is exploratory");
+  app->add_flag(
+      "--fresh-seeds,!--no-fresh-seeds",
+      [options](std::int64_t fresh) { options->any_seeds = fresh < 0; },
+      "begin at the first seed that no cell of the sheet has [default]; otherwise at seed 0, and "
+      "what is stored already is exploratory");
   app->add_option("--slots", options->slots,
                   "slots that a round gives something to do [default: those of the workers that "
                   "are connected when the sheet is registered]")

@@ -96,8 +96,8 @@ class Input {
     if (absl::IsUnimplemented(sheets.status())) return absl::OkStatus();  // an older coordinator
     PELAB_RETURN_IF_ERROR(sheets.status());
     for (auto row = sheets->rbegin(); row != sheets->rend(); ++row) {
-      const bool here = std::any_of(
-          input_.sweeps.begin(), input_.sweeps.end(), [&](const v1::Sweep& sweep) {
+      const bool here =
+          std::any_of(input_.sweeps.begin(), input_.sweeps.end(), [&](const v1::Sweep& sweep) {
             return row->has_sweep_id() && row->sweep_id() == sweep.sweep_id();
           });
       if (!here) continue;

@@ -163,8 +163,8 @@ absl::StatusOr<std::vector<v1::SheetClaimRow>> DataSource::SheetClaims(const std
   request.mutable_sheet()->set_sheet(sheet);
   request.set_last_round(last_round);
   std::vector<v1::SheetClaimRow> all;
-  PELAB_RETURN_IF_ERROR(ForEachPage(&db::RowReader::ListSheetClaims, std::move(request),
-                                    PageRows(), [&](v1::ListSheetClaimsResponse& page) {
+  PELAB_RETURN_IF_ERROR(ForEachPage(&db::RowReader::ListSheetClaims, std::move(request), PageRows(),
+                                    [&](v1::ListSheetClaimsResponse& page) {
                                       MoveTo(*page.mutable_rows(), all);
                                       return absl::OkStatus();
                                     }));

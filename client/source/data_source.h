@@ -136,8 +136,7 @@ class Coordinator : public DataSource {
   virtual absl::StatusOr<v1::DrainWorkerResponse> DrainWorker(
       const v1::DrainWorkerRequest& request) = 0;
   virtual absl::StatusOr<v1::AnalyzeResponse> Analyze(const v1::AnalyzeRequest& request) = 0;
-  virtual absl::StatusOr<v1::Settlement> RegisterSheet(
-      const v1::RegisterSheetRequest& request) = 0;
+  virtual absl::StatusOr<v1::Settlement> RegisterSheet(const v1::RegisterSheetRequest& request) = 0;
   virtual absl::StatusOr<v1::Settlement> Advance(const v1::AdvanceRequest& request) = 0;
   // The principal of these calls; none if the coordinator has no principals.
   virtual absl::StatusOr<v1::WhoAmIResponse> WhoAmI() = 0;

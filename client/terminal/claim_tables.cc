@@ -198,8 +198,8 @@ std::string ThresholdsText(const std::vector<claims::Judgement>& judgements) {
 // "registered 2026-11-25 09:20 (3fa9c2d1): …", and what it rests on and has cost.
 std::string RegistrationText(const JudgedSheet& judged) {
   const v1::SheetRow& row = *judged.registered;
-  std::string text = Concat("registered ", render::FormatTime(row.created_at_ms()), " with SHA-256 ",
-                            row.sha256().substr(0, 12), "…; ");
+  std::string text = Concat("registered ", render::FormatTime(row.created_at_ms()),
+                            " with SHA-256 ", row.sha256().substr(0, 12), "…; ");
   if (row.fresh_from() <= row.first_seed()) {
     text += Concat("confirmatory: its seeds, from ", row.first_seed(), " on, came after that\n");
   } else {
@@ -311,8 +311,7 @@ render::Json VerdictsJson(const JudgedSheet& judged) {
     for (Json& side : SidesJson(judged.evidence[i].fails, "fails")) {
       claim["sides"].push_back(std::move(side));
     }
-    claim["statistics"] =
-        StatisticsJson(judged.sheet, judged.sheet.claims[i], judged.evidence[i]);
+    claim["statistics"] = StatisticsJson(judged.sheet, judged.sheet.claims[i], judged.evidence[i]);
     claims_json.push_back(std::move(claim));
   }
   return {{"sheet", judged.sheet.sheet.name},
@@ -324,10 +323,10 @@ render::Json VerdictsJson(const JudgedSheet& judged) {
 }
 
 std::vector<std::string> VerdictColumns() {
-  return {"id",       "says",      "source",       "kind",       "metric",
-          "verdict",  "e_holds",   "e_fails",      "threshold",  "seeds",
-          "eligible", "leans_to",  "k",            "n",          "exploratory",
-          "standing", "mean",      "t_half_width", "median_low", "median_high"};
+  return {"id",         "says",       "source",      "kind",     "metric",   "verdict",
+          "e_holds",    "e_fails",    "threshold",   "seeds",    "eligible", "leans_to",
+          "k",          "n",          "exploratory", "standing", "mean",     "t_half_width",
+          "median_low", "median_high"};
 }
 
 render::Json VerdictRows(const JudgedSheet& judged) {
@@ -338,9 +337,9 @@ render::Json VerdictRows(const JudgedSheet& judged) {
 
 PaperTable VerdictsPaper(const JudgedSheet& judged) {
   const bool standings = !judged.claims.empty();
-  PaperTable table{.caption = Concat("Sheet ", judged.sheet.sheet.name, ": ",
-                                     CountsText(judged.judgements)),
-                   .columns = {{"claim"}, {"in words"}, {"source"}, {"verdict"}}};
+  PaperTable table{
+      .caption = Concat("Sheet ", judged.sheet.sheet.name, ": ", CountsText(judged.judgements)),
+      .columns = {{"claim"}, {"in words"}, {"source"}, {"verdict"}}};
   if (standings) table.columns.push_back({"standing"});
   for (const char* name : {"e", "seeds", "mean", "median"}) table.columns.push_back({name, true});
   for (std::size_t i = 0; i < judged.evidence.size(); ++i) {

@@ -13,8 +13,9 @@ const std::vector<catalog::Entry>& KindEntries() {
   static const auto& entries = *new std::vector<catalog::Entry>{
       {.name = "above",
        .version = 0,
-       .help = "every cell a lies above every cell b by more than `by`; of a chain, each cell above "
-               "the next"},
+       .help =
+           "every cell a lies above every cell b by more than `by`; of a chain, each cell above "
+           "the next"},
       {.name = "between", .version = 0, .help = "the cell lies between `low` and `high`"},
       {.name = "near", .version = 0, .help = "a less b lies between -`within` and `within`"},
       {.name = "most", .version = 0, .help = "the cell has the property"},
@@ -63,13 +64,11 @@ const std::vector<catalog::Entry>& MetricEntries() {
        .source = kDepositRule},
       {.name = kDeposit,
        .version = 0,
-       .help = "property: one head holds a layer's work, in any layer, a shallow one, or all listed "
-               "ones",
+       .help =
+           "property: one head holds a layer's work, in any layer, a shallow one, or all listed "
+           "ones",
        .source = kDepositRule},
-      {.name = kNoDeposit,
-       .version = 0,
-       .help = "property: not so",
-       .source = kDepositRule},
+      {.name = kNoDeposit, .version = 0, .help = "property: not so", .source = kDepositRule},
       {.name = kStartsDeeper,
        .version = 0,
        .help = "property: the largest drop is not in the first layer",

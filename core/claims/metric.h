@@ -10,7 +10,7 @@
 namespace pelab::claims {
 
 // Properties of a seed's head ablation, for the kind "most".
-inline constexpr char kDeposit[] = "deposit";          // one head holds a layer's work
+inline constexpr char kDeposit[] = "deposit";  // one head holds a layer's work
 inline constexpr char kNoDeposit[] = "no_deposit";
 inline constexpr char kStartsDeeper[] = "top_deeper";  // the largest drop is not in the first layer
 

@@ -126,8 +126,7 @@ std::vector<ClaimState> Conclude(const BoundSheet& sheet, const Registration& re
       const std::int64_t most = sheet.sheet.max_seeds;
       if (state.e.seeds >= most || round.end_seed >= kFirstPilotSeed) {
         state.standing = Standing::kAllSeeds;
-      } else if (ChanceOfDecision(evidence[i], judgements[i].log_threshold, most) <
-                 kFutileChance) {
+      } else if (ChanceOfDecision(evidence[i], judgements[i].log_threshold, most) < kFutileChance) {
         state.standing = Standing::kFutile;
       }
     }

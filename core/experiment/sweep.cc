@@ -65,8 +65,8 @@ std::string ReadRanges(std::string_view text, const std::function<void(SeedSet::
     const std::size_t comma = std::min(text.find(',', at), text.size());
     const SeedText one = ParseSeeds(text.substr(at, comma - at));
     if (!one.range) {
-      return "seeds \"" + Shorten(text.substr(at, comma - at), kShownBytes) +
-             "\": " + one.problem + "; allowed: numbers and ranges from 0 to 2^53-1, 5..9,12";
+      return "seeds \"" + Shorten(text.substr(at, comma - at), kShownBytes) + "\": " + one.problem +
+             "; allowed: numbers and ranges from 0 to 2^53-1, 5..9,12";
     }
     take(*one.range);
     at = comma + 1;
@@ -113,8 +113,8 @@ Extension Add(const Sweep& sweep, std::string_view seeds, const SeedSet& combina
   const std::uint64_t all = plan.CountCombinations();
   for (const SeedSet::Range& range : combinations.ranges()) {
     if (static_cast<std::uint64_t>(range.last) < all) continue;
-    extension.problem = "combination " + std::to_string(range.last) + " of a sweep with " +
-                        std::to_string(all);
+    extension.problem =
+        "combination " + std::to_string(range.last) + " of a sweep with " + std::to_string(all);
     return extension;
   }
   if (added.seeds.count() == 0) {
@@ -178,9 +178,8 @@ Extension ExtendAgain(const Sweep& sweep, std::string_view seeds) {
   const std::size_t of = seeds.find(kOf);
   if (of == std::string_view::npos) return Extend(sweep, seeds);
   SeedSet some;
-  std::string problem = ReadRanges(seeds.substr(of + kOf.size()), [&](SeedSet::Range range) {
-    some.Add(range);
-  });
+  std::string problem =
+      ReadRanges(seeds.substr(of + kOf.size()), [&](SeedSet::Range range) { some.Add(range); });
   if (!problem.empty()) return {.sweep = std::nullopt, .seeds = "", .problem = std::move(problem)};
   return Add(sweep, seeds.substr(0, of), some);
 }

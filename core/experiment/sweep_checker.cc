@@ -102,7 +102,8 @@ bool SweepChecker::IsExcluded(const Combination& combination, const Job& job) {
         (rule.seeds && plan_.seeds.count() > 0 && !rule.seeds->Overlaps(plan_.seeds)))
       continue;
     used_rules_.insert(&rule);
-    excluded = excluded || !rule.seeds || (plan_.seeds.count() > 0 && rule.seeds->Covers(plan_.seeds));
+    excluded =
+        excluded || !rule.seeds || (plan_.seeds.count() > 0 && rule.seeds->Covers(plan_.seeds));
   }
   return excluded;
 }

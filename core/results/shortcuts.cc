@@ -32,9 +32,9 @@ std::string ShortcutsText(const JobList& jobs) {
     if (!seen.insert(row.configuration_id()).second) continue;
     const auto shortcut = ShortcutOf(jobs, row);
     if (!shortcut) continue;
-    std::string text = Concat(row.task(), " ", row.protocol(), " ",
-                              render::Fixed(100 * shortcut->accuracy, 1), " % (",
-                              std::string(shortcut->rule), ")");
+    std::string text =
+        Concat(row.task(), " ", row.protocol(), " ", render::Fixed(100 * shortcut->accuracy, 1),
+               " % (", std::string(shortcut->rule), ")");
     if (known.insert(text).second) texts.push_back(std::move(text));
   }
   if (texts.empty()) return "";

@@ -38,9 +38,9 @@ absl::StatusOr<Json> ClaimsOf(db::Reader& reader, std::int64_t sheet) {
 
 absl::StatusOr<Json> Api::Claims(const std::string& id, const Query&) {
   PELAB_ASSIGN_OR_RETURN(const v1::Sweep sweep, reader_.GetSweepRow(id));
-  PELAB_ASSIGN_OR_RETURN(const auto rows,
-                         db::AllRows<v1::SheetRow>(reader_, &db::RowReader::ListSheets,
-                                                   v1::ListSheetsRequest()));
+  PELAB_ASSIGN_OR_RETURN(
+      const auto rows,
+      db::AllRows<v1::SheetRow>(reader_, &db::RowReader::ListSheets, v1::ListSheetsRequest()));
   Json sheets = Json::array();
   for (const v1::SheetRow& row : rows) {
     if (!row.has_sweep_id() || row.sweep_id() != sweep.sweep_id()) continue;

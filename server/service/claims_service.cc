@@ -25,12 +25,13 @@ absl::Status CheckRegister(const v1::RegisterSheetRequest& request) {
   PELAB_RETURN_IF_ERROR(CheckText("file_name", request.file_name(), limits::kFileNameBytes));
   for (const std::string* text : {&request.document(), &request.sweep_document()}) {
     if (text->size() <= experiment::kMaxDocumentBytes) continue;
-    return absl::InvalidArgumentError(absl::StrCat("a document has ", text->size(), " bytes; at most ",
+    return absl::InvalidArgumentError(absl::StrCat("a document has ", text->size(),
+                                                   " bytes; at most ",
                                                    experiment::kMaxDocumentBytes, " are allowed"));
   }
   if (request.slots() < 0 || request.slots() > limits::kSlotsOfSheet) {
-    return absl::InvalidArgumentError(absl::StrCat("slots is ", request.slots(),
-                                                   "; allowed: 0 to ", limits::kSlotsOfSheet));
+    return absl::InvalidArgumentError(
+        absl::StrCat("slots is ", request.slots(), "; allowed: 0 to ", limits::kSlotsOfSheet));
   }
   return absl::OkStatus();
 }
@@ -152,7 +153,8 @@ absl::Status ClaimsService::DoRegister(const grpc::ServerContext& context,
   if (write.slots == 0) {
     PELAB_ASSIGN_OR_RETURN(write.slots, OnlineSlots(*reader));
   }
-  auto act = caller.Act("Claims/RegisterSheet", absl::StrCat("sheet ", sheet.name, ", ", write.sha256));
+  auto act =
+      caller.Act("Claims/RegisterSheet", absl::StrCat("sheet ", sheet.name, ", ", write.sha256));
   PELAB_ASSIGN_OR_RETURN(const store::WriteResult result,
                          AppendAndWait(parts_.writer, std::move(write), nullptr, std::move(act)));
   const auto& registered = std::get<store::SheetRegistered>(result);
@@ -207,8 +209,8 @@ absl::Status ClaimsService::DoAdvance(const grpc::ServerContext& context,
   for (int i = 0; i < kAdvances; ++i) {
     PELAB_ASSIGN_OR_RETURN(const StoredSheet sheet, Load(*reader, request.sheet().sheet()));
     if (sheet.open) {
-      PELAB_ASSIGN_OR_RETURN(const bool ended,
-                             EndOrWait(caller, *reader, sheet, std::exchange(again, false), response));
+      PELAB_ASSIGN_OR_RETURN(const bool ended, EndOrWait(caller, *reader, sheet,
+                                                         std::exchange(again, false), response));
       if (!ended) return absl::OkStatus();
       continue;
     }
@@ -237,17 +239,18 @@ absl::StatusOr<bool> ClaimsService::EndOrWait(const access::Caller& caller, db::
   const claims::Outcomes outcomes = claims::OutcomesOf(*sheet.bound, rows);
   const auto open = claims::OpenCellsOf(*sheet.bound, *sheet.last, sheet.states, outcomes);
   if (open.empty()) {
-    const auto states = claims::Conclude(*sheet.bound, sheet.registration, *sheet.last,
-                                         sheet.states, outcomes);
+    const auto states =
+        claims::Conclude(*sheet.bound, sheet.registration, *sheet.last, sheet.states, outcomes);
     PELAB_RETURN_IF_ERROR(
-        AppendAndWait(parts_.writer,
-                      store::EndRound{.sheet_id = sheet.row.sheet_id(),
-                                      .round = sheet.last->number,
-                                      .claims = ToStore(sheet, states),
-                                      .now = absl::ToUnixMillis(parts_.clock.Wall())},
-                      nullptr,
-                      caller.Act("Claims/Advance", absl::StrCat(NamedSheet(sheet.row), ", end of round ",
-                                                                sheet.last->number)))
+        AppendAndWait(
+            parts_.writer,
+            store::EndRound{.sheet_id = sheet.row.sheet_id(),
+                            .round = sheet.last->number,
+                            .claims = ToStore(sheet, states),
+                            .now = absl::ToUnixMillis(parts_.clock.Wall())},
+            nullptr,
+            caller.Act("Claims/Advance",
+                       absl::StrCat(NamedSheet(sheet.row), ", end of round ", sheet.last->number)))
             .status());
     return true;
   }
@@ -303,15 +306,15 @@ absl::Status ClaimsService::QueueAgain(const StoredSheet& sheet,
   }
   for (const Blocked& one : blocked) {
     if (!one.failed) continue;
-    PELAB_RETURN_IF_ERROR(AppendAndWait(parts_.writer,
-                                        store::RetryJob{.job_id = one.job.job_id(),
-                                                        .failed_only = true,
-                                                        .now = absl::ToUnixMillis(
-                                                            parts_.clock.Wall())},
-                                        [this](const store::WriteResult& stored) {
-                                          TellScheduler(std::get<store::Retried>(stored).jobs);
-                                        })
-                              .status());
+    PELAB_RETURN_IF_ERROR(
+        AppendAndWait(parts_.writer,
+                      store::RetryJob{.job_id = one.job.job_id(),
+                                      .failed_only = true,
+                                      .now = absl::ToUnixMillis(parts_.clock.Wall())},
+                      [this](const store::WriteResult& stored) {
+                        TellScheduler(std::get<store::Retried>(stored).jobs);
+                      })
+            .status());
   }
   return absl::OkStatus();
 }

@@ -12,33 +12,16 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "core/base/clock.h"
 #include "core/base/mutex.h"
-#include "core/db/read/reader_pool.h"
 #include "pelab/v1/claims.grpc.pb.h"
-#include "server/access/gate.h"
-#include "server/sched/scheduler.h"
-#include "server/service/admission.h"
-#include "server/service/expander.h"
 #include "server/service/settlement.h"
-#include "server/store/writer.h"
+#include "server/service/sweep_parts.h"
 
 namespace pelab::service {
 
 class ClaimsService final : public v1::Claims::Service {
  public:
-  // All of these must outlive the service.
-  struct Parts {
-    const Clock& clock;
-    store::Writer& writer;
-    sched::Executor& executor;
-    sched::Scheduler& scheduler;
-    Expander& expander;
-    db::ReaderPool& readers;
-    access::Gate& gate;
-    Admission& admission;
-  };
-  explicit ClaimsService(const Parts& parts) : parts_(parts) {}
+  explicit ClaimsService(const SweepParts& parts) : parts_(parts) {}
 
   grpc::Status RegisterSheet(grpc::ServerContext* context, const v1::RegisterSheetRequest* request,
                              v1::Settlement* response) override;
@@ -70,7 +53,7 @@ class ClaimsService final : public v1::Claims::Service {
                                             store::BeginRound& write);
   void TellScheduler(const store::SliceStored& jobs);
 
-  Parts parts_;
+  SweepParts parts_;
   Mutex mutex_;
   // By hash, the one that was used last in front.
   std::list<std::pair<std::string, std::shared_ptr<const claims::BoundSheet>>> bound_

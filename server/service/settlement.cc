@@ -60,8 +60,7 @@ class Lists {
 };
 
 absl::Status BadRows(const v1::SheetRow& row, absl::string_view what) {
-  return absl::DataLossError(
-      absl::StrCat("sheet ", row.sheet_id(), " (", row.name(), "): ", what));
+  return absl::DataLossError(absl::StrCat("sheet ", row.sheet_id(), " (", row.name(), "): ", what));
 }
 
 absl::StatusOr<claims::Round> ToRound(const v1::SheetRow& row, const v1::SheetRoundRow& stored,
@@ -76,11 +75,11 @@ absl::StatusOr<claims::Round> ToRound(const v1::SheetRow& row, const v1::SheetRo
                       .cells = {}};
   const auto cells = ParseJson(stored.cells_json());
   for (const auto& cell : cells) {
-    const auto found = cell.is_number_unsigned() ? positions.find(cell.get<std::uint64_t>())
-                                                 : positions.end();
+    const auto found =
+        cell.is_number_unsigned() ? positions.find(cell.get<std::uint64_t>()) : positions.end();
     if (found == positions.end()) {
-      return BadRows(row, absl::StrCat("the cells of round ", stored.round(),
-                                       " are not those of its sweep"));
+      return BadRows(
+          row, absl::StrCat("the cells of round ", stored.round(), " are not those of its sweep"));
     }
     round.cells.push_back(found->second);
   }
@@ -92,13 +91,13 @@ absl::StatusOr<claims::ClaimState> ToState(const v1::SheetRow& row,
   const auto standing = claims::ParseStanding(stored.standing());
   const auto verdict = claims::ParseVerdict(stored.verdict());
   if (!standing || !verdict) return BadRows(row, "a claim has an unknown standing or verdict");
-  return claims::ClaimState{.standing = *standing,
-                            .e = {.seeds = stored.seeds(),
-                                  .eligible = stored.eligible(),
-                                  .log_holds = stored.log_e_holds(),
-                                  .log_fails = stored.log_e_fails()},
-                            .judgement = {.verdict = *verdict,
-                                          .log_threshold = stored.log_threshold()}};
+  return claims::ClaimState{
+      .standing = *standing,
+      .e = {.seeds = stored.seeds(),
+            .eligible = stored.eligible(),
+            .log_holds = stored.log_e_holds(),
+            .log_fails = stored.log_e_fails()},
+      .judgement = {.verdict = *verdict, .log_threshold = stored.log_threshold()}};
 }
 
 // The job rows of the sheet's configurations, by configuration and seed.
@@ -192,8 +191,7 @@ absl::Status SetNext(db::Reader& reader, const StoredSheet& sheet, const claims:
     ++with_times;
   }
   if (with_times == 0) return absl::OkStatus();
-  next.set_expected_seconds(known / with_times *
-                            static_cast<double>(next.jobs() - next.stored()));
+  next.set_expected_seconds(known / with_times * static_cast<double>(next.jobs() - next.stored()));
   return absl::OkStatus();
 }
 
@@ -239,16 +237,15 @@ std::vector<store::StoredClaim> ToStore(const StoredSheet& sheet,
   std::vector<store::StoredClaim> claims;
   for (std::size_t i = 0; i < states.size(); ++i) {
     const claims::ClaimState& state = states[i];
-    claims.push_back(
-        {.claim = sheet.bound->claims[i].id,
-         .standing = claims::NameOf(state.standing),
-         .verdict = claims::NameOf(state.judgement.verdict),
-         .seeds = state.e.seeds,
-         .eligible = state.e.eligible,
-         .exploratory = claims::ExploratorySeeds(sheet.registration, state.e.seeds),
-         .log_e_holds = state.e.log_holds,
-         .log_e_fails = state.e.log_fails,
-         .log_threshold = state.judgement.log_threshold});
+    claims.push_back({.claim = sheet.bound->claims[i].id,
+                      .standing = claims::NameOf(state.standing),
+                      .verdict = claims::NameOf(state.judgement.verdict),
+                      .seeds = state.e.seeds,
+                      .eligible = state.e.eligible,
+                      .exploratory = claims::ExploratorySeeds(sheet.registration, state.e.seeds),
+                      .log_e_holds = state.e.log_holds,
+                      .log_e_fails = state.e.log_fails,
+                      .log_threshold = state.judgement.log_threshold});
   }
   return claims;
 }

@@ -88,7 +88,7 @@ absl::Status QueueIsFull(absl::string_view owner, std::int64_t queued, std::int6
                    owner, " --max-queued N"));
 }
 
-SweepsService::SweepsService(const Parts& parts)
+SweepsService::SweepsService(const SweepParts& parts)
     : parts_(parts),
       hub_([this](const std::string& sweep) { return Snapshot(sweep); },
            [this] { return parts_.writer.commits(); }) {}

@@ -8,16 +8,10 @@
 #include <vector>
 
 #include "absl/time/time.h"
-#include "core/base/clock.h"
-#include "core/db/read/reader_pool.h"
 #include "core/experiment/sweep.h"
 #include "pelab/v1/sweeps.grpc.pb.h"
-#include "server/access/gate.h"
-#include "server/sched/scheduler.h"
-#include "server/service/admission.h"
-#include "server/service/expander.h"
+#include "server/service/sweep_parts.h"
 #include "server/service/watch_hub.h"
-#include "server/store/writer.h"
 
 namespace pelab::service {
 
@@ -27,18 +21,7 @@ inline constexpr absl::Duration kCallTime = absl::Seconds(10);
 
 class SweepsService final : public v1::Sweeps::WithCallbackMethod_WatchSweep<v1::Sweeps::Service> {
  public:
-  // All of these must outlive the service.
-  struct Parts {
-    const Clock& clock;
-    store::Writer& writer;
-    sched::Executor& executor;
-    sched::Scheduler& scheduler;
-    Expander& expander;
-    db::ReaderPool& readers;
-    access::Gate& gate;
-    Admission& admission;
-  };
-  explicit SweepsService(const Parts& parts);
+  explicit SweepsService(const SweepParts& parts);
 
   grpc::Status Preview(grpc::ServerContext* context, const v1::PreviewRequest* request,
                        v1::PreviewResponse* response) override;
@@ -122,7 +105,7 @@ class SweepsService final : public v1::Sweeps::WithCallbackMethod_WatchSweep<v1:
   absl::StatusOr<v1::SweepUpdate> Snapshot(const std::string& sweep);
   void AddWaitingReason(v1::Sweep& sweep);
 
-  Parts parts_;
+  SweepParts parts_;
   WatchHub hub_;
 };
 

@@ -154,8 +154,8 @@ WriteResult Do(Batch& batch, const SubmitSweep& write) {
     batch.db.Execute("UPDATE sweeps SET priority = ? WHERE sweep_id = ?", write.priority,
                      found.same);
   }
-  SweepStored stored = found.same != 0 ? GoOn(batch, found.same, write.analyses_json)
-                                       : Insert(batch, write);
+  SweepStored stored =
+      found.same != 0 ? GoOn(batch, found.same, write.analyses_json) : Insert(batch, write);
   batch.db.Execute(
       "INSERT INTO submissions (client_token, sweep_id, request_sha256, went_on) "
       "VALUES (?, ?, ?, ?)",

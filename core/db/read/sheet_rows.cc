@@ -38,9 +38,8 @@ absl::StatusOr<std::int64_t> FindSheet(SQLite::Database& db, const std::string& 
     query.Bind(1, sheet);
     if (const auto found = FirstOf(query)) return *found;
   }
-  const bool digits =
-      sheet.size() >= kFewestDigits && sheet.size() <= 64 &&
-      sheet.find_first_not_of("0123456789abcdef") == std::string::npos;
+  const bool digits = sheet.size() >= kFewestDigits && sheet.size() <= 64 &&
+                      sheet.find_first_not_of("0123456789abcdef") == std::string::npos;
   if (digits) {
     RawStatement query(db,
                        "SELECT sheet_id FROM v_sheets WHERE substr(sha256, 1, length(?1)) = ?1 "
@@ -81,8 +80,9 @@ absl::StatusOr<v1::ListSheetsResponse> QuerySheets(SQLite::Database& db,
                                              Shorten(Escape(request.page().after()), kShown),
                                              "\" is not one of an answer"));
   }
-  RawStatement query(db, Concat("SELECT ", ListedColumns().sql(),
-                                " FROM v_sheets WHERE sheet_id < ? ORDER BY sheet_id DESC LIMIT ?"));
+  RawStatement query(db,
+                     Concat("SELECT ", ListedColumns().sql(),
+                            " FROM v_sheets WHERE sheet_id < ? ORDER BY sheet_id DESC LIMIT ?"));
   query.Bind(1, before);
   query.Bind(2, std::int64_t{*limit} + 1);
   v1::ListSheetsResponse response;

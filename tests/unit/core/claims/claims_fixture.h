@@ -37,8 +37,9 @@ model: {d_model: 16, d_ff: 32, heads: 2, layers: 2, max_len: 16}
 inline constexpr std::size_t kRope = 0, kNope = 1, kAlibi = 2;
 
 // Sets a value of the seeds 0, 1, …, which become complete.
-inline void SetAccuracy(Outcomes& outcomes, std::size_t configuration, const std::vector<double>& values,
-                 const std::string& name = "test_accuracy") {
+inline void SetAccuracy(Outcomes& outcomes, std::size_t configuration,
+                        const std::vector<double>& values,
+                        const std::string& name = "test_accuracy") {
   for (std::size_t seed = 0; seed < values.size(); ++seed) {
     const auto number = static_cast<std::int64_t>(seed);
     Outcome outcome = outcomes.Of(configuration, number);

@@ -128,9 +128,9 @@ claims:
   EXPECT_THAT(sheet.claims[1].pairs, ElementsAre(Pair(0, 1), Pair(1, 2)));
   std::string many;
   for (int i = 0; i < 9; ++i) many += Concat(i == 0 ? "" : ", ", "pe=a", i);
-  EXPECT_THAT(OfClaim(Concat("{id: a, above: {metric: test_accuracy, a: [", many, "], b: [", many,
-                             "]}}")),
-              HasSubstr("9 cells a and 9 cells b make more than 64 pairs"));
+  EXPECT_THAT(
+      OfClaim(Concat("{id: a, above: {metric: test_accuracy, a: [", many, "], b: [", many, "]}}")),
+      HasSubstr("9 cells a and 9 cells b make more than 64 pairs"));
 }
 
 TEST(SheetReaderTest, AnInlineSweepKeepsItsValues) {

@@ -119,8 +119,9 @@ TEST(Sweep, CombinationsThatASweepLacksAreRefused) {
 }
 
 TEST(Sweep, ASweepWithoutSeedsIsCheckedLikeAnyOther) {
-  const SweepResult result = ParseSweep("{name: a, pe: rope, task: distance, seed: none, "
-                                        "model: {heads: 7}}");
+  const SweepResult result = ParseSweep(
+      "{name: a, pe: rope, task: distance, seed: none, "
+      "model: {heads: 7}}");
   EXPECT_FALSE(result.sweep.has_value());
   EXPECT_FALSE(ParseSweep("{name: a, pe: rope, task: distance, seed: [none]}").sweep.has_value());
   EXPECT_FALSE(

@@ -55,9 +55,8 @@ v1::SheetClaimRow Claim(std::int64_t round, std::int64_t position, std::int64_t 
 }
 
 TEST(SheetHistoryTest, ARoundWithoutNewSeedsAddsNothing) {
-  const auto histories =
-      SheetHistories({Claim(1, 0, 1, 0.4, -0.7), Claim(1, 1, 1, -0.7, 0.4),
-                      Claim(2, 0, 2, 0.85, -1.1), Claim(2, 1, 1, -0.7, 0.4)});
+  const auto histories = SheetHistories({Claim(1, 0, 1, 0.4, -0.7), Claim(1, 1, 1, -0.7, 0.4),
+                                         Claim(2, 0, 2, 0.85, -1.1), Claim(2, 1, 1, -0.7, 0.4)});
   ASSERT_EQ(histories.size(), 2u);
   EXPECT_EQ(histories.at(0).size(), 2u);
   EXPECT_EQ(histories.at(1).size(), 1u);

@@ -1,0 +1,25 @@
+// What the services that change sweeps work with. All of it must outlive them.
+#pragma once
+
+#include "core/base/clock.h"
+#include "core/db/read/reader_pool.h"
+#include "server/access/gate.h"
+#include "server/sched/scheduler.h"
+#include "server/service/admission.h"
+#include "server/service/expander.h"
+#include "server/store/writer.h"
+
+namespace pelab::service {
+
+struct SweepParts {
+  const Clock& clock;
+  store::Writer& writer;
+  sched::Executor& executor;
+  sched::Scheduler& scheduler;
+  Expander& expander;
+  db::ReaderPool& readers;
+  access::Gate& gate;
+  Admission& admission;
+};
+
+}  // namespace pelab::service
