@@ -1,5 +1,6 @@
 // settle: spends seeds until each claim of a sheet is decided or given up.
 #include <CLI/CLI.hpp>
+#include <filesystem>
 #include <memory>
 #include <string>
 #include <utility>
@@ -85,11 +86,27 @@ class SettleSession final : public EmbeddedSession {
   Settler settler_;
 };
 
+// A file, or else a registered sheet.
+absl::StatusOr<SheetFile> FindSheet(Commands& commands, const std::string& name) {
+  std::error_code ignored;
+  const GlobalOptions& global = commands.context->options;
+  const bool has_source = !global.server.empty() || std::filesystem::exists(global.database, ignored);
+  if (std::filesystem::is_regular_file(name, ignored) || !has_source) {
+    return LoadSheet(name, &commands.document_name);
+  }
+  PELAB_ASSIGN_OR_RETURN(const auto source, FindSource(global));
+  const auto sheet = source->Sheet(name);
+  if (!sheet.ok()) {
+    return absl::NotFoundError(
+        Concat("no file ", name, "; ", std::string(sheet.status().message())));
+  }
+  return SheetOf(sheet->row());
+}
+
 absl::StatusOr<int> Run(Commands& commands, const SettleCommandOptions& options) {
   const Context& context = *commands.context;
   PELAB_ASSIGN_OR_RETURN(const SettleOptions settle, ReadOptions(options));
-  PELAB_ASSIGN_OR_RETURN(const SheetFile file, LoadSheet(options.file, &commands.document_name));
-  commands.document_name = options.file;
+  PELAB_ASSIGN_OR_RETURN(const SheetFile file, FindSheet(commands, options.file));
   if (options.dry_run) return CheckSheet(context, file);
   if (context.options.server.empty()) {
     PELAB_RETURN_IF_ERROR(CheckDatabaseFile(context.options.database));
@@ -117,7 +134,9 @@ void AddSettle(Commands& commands) {
       "gives the cells of all open claims their next seeds. The verdicts are valid whenever it "
       "stops. Stopped in any way, the same command goes on. Without --server, it starts a "
       "coordinator and a worker, as pelab run does.");
-  app->add_option("SHEET.yaml", options->file, "the claim sheet")->required();
+  app->add_option("SHEET", options->file,
+                  "a claim sheet, or the name, number or hash of a registered one")
+      ->required();
   app->add_option("--budget", options->budget,
                   "slot time that this command may spend: 3h, 90m; a round that does not fit is "
                   "not begun");

@@ -4,9 +4,20 @@
 #include "core/base/status.h"
 #include "core/base/strings.h"
 #include "core/claims/sheet_reader.h"
+#include "core/rpc/sheet_document.h"
 #include "core/rpc/sweep_document.h"
 
 namespace pelab::client {
+
+absl::StatusOr<SheetFile> SheetOf(const v1::SheetRow& row) {
+  PELAB_ASSIGN_OR_RETURN(claims::BoundSheet bound,
+                         rpc::BindSheetDocument(row.document(), row.sweep_document()));
+  return SheetFile{.name = row.name(),
+                   .document = row.document(),
+                   .sweep_document = bound.sheet.sweep_file.empty() ? "" : row.sweep_document(),
+                   .sha256 = row.sha256(),
+                   .bound = std::move(bound)};
+}
 
 absl::StatusOr<SheetFile> LoadSheet(const std::string& path, std::string* file_in_error) {
   *file_in_error = path;

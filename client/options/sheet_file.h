@@ -5,6 +5,7 @@
 
 #include "absl/status/statusor.h"
 #include "core/claims/binding.h"
+#include "pelab/v1/claims.pb.h"
 
 namespace pelab::client {
 
@@ -15,6 +16,9 @@ struct SheetFile {
   std::string sha256;          // claims::HashOf both
   claims::BoundSheet bound;
 };
+
+// The registered sheet that `row` holds, with its documents, as if it had been read from files.
+absl::StatusOr<SheetFile> SheetOf(const v1::SheetRow& row);
 
 // Reads a claim sheet and the sweep that it names, which is searched for beside the sheet. Errors
 // are those of LoadDocument (document.h). `file_in_error` is the file that an error is about.

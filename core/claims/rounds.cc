@@ -50,6 +50,18 @@ double ChanceOfDecision(const Evidence& evidence, double log_threshold, std::int
   return holds + fails;
 }
 
+// The logarithm of the e-value from which on a claim would be decided if all open claims were: the
+// lowest threshold that it can face. With the present one, a sheet of many claims would give up its
+// first claims before any of them can be decided.
+double LowestThreshold(const BoundSheet& sheet, std::span<const ClaimState> states) {
+  const auto count = std::count_if(states.begin(), states.end(), [](const ClaimState& state) {
+    return state.standing == Standing::kDecided || state.standing == Standing::kOpen;
+  });
+  const auto hypotheses = 2 * static_cast<double>(states.size());
+  return std::log(hypotheses /
+                  (sheet.sheet.false_discovery_rate * static_cast<double>(std::max<std::ptrdiff_t>(1, count))));
+}
+
 }  // namespace
 
 std::string NameOf(Standing standing) {
@@ -117,18 +129,19 @@ std::vector<ClaimState> Conclude(const BoundSheet& sheet, const Registration& re
   }
   const std::vector<Judgement> judgements = Judge(values, sheet.sheet.false_discovery_rate);
   for (std::size_t i = 0; i < after.size(); ++i) {
+    after[i].judgement = judgements[i];
+    // A claim that was given up is decided too if others lower the threshold to what it has.
+    if (IsDecided(judgements[i].verdict)) after[i].standing = Standing::kDecided;
+  }
+  const double threshold = LowestThreshold(sheet, after);
+  const std::int64_t most = sheet.sheet.max_seeds;
+  for (std::size_t i = 0; i < after.size(); ++i) {
     ClaimState& state = after[i];
-    state.judgement = judgements[i];
-    if (IsDecided(judgements[i].verdict)) {
-      // A claim that was given up is decided too if others lower the threshold to what it has.
-      state.standing = Standing::kDecided;
-    } else if (state.standing == Standing::kOpen) {
-      const std::int64_t most = sheet.sheet.max_seeds;
-      if (state.e.seeds >= most || round.end_seed >= kFirstPilotSeed) {
-        state.standing = Standing::kAllSeeds;
-      } else if (ChanceOfDecision(evidence[i], judgements[i].log_threshold, most) < kFutileChance) {
-        state.standing = Standing::kFutile;
-      }
+    if (state.standing != Standing::kOpen) continue;
+    if (state.e.seeds >= most || round.end_seed >= kFirstPilotSeed) {
+      state.standing = Standing::kAllSeeds;
+    } else if (ChanceOfDecision(evidence[i], threshold, most) < kFutileChance) {
+      state.standing = Standing::kFutile;
     }
   }
   return after;

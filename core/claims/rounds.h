@@ -17,7 +17,8 @@
 
 namespace pelab::claims {
 
-// A claim is given up if the chance that it will be decided by max_seeds is below this.
+// A claim is given up if the chance that it will be decided by max_seeds is below this, even if all
+// open claims of the sheet are decided, which lowers the threshold.
 inline constexpr double kFutileChance = 0.05;
 
 // Whether a claim gets further seeds, and why it does not.

@@ -30,6 +30,8 @@ struct RegisterSheet {
 struct SheetRegistered {
   std::int64_t sheet_id = 0;
   bool is_new = false;
+  // Set if another sheet, with other content, has the name; nothing is stored then.
+  std::optional<std::int64_t> has_name;
   // Set if there are fewer than max_seeds fresh ones left; nothing is stored then.
   std::optional<std::int64_t> fresh_from;
 };

@@ -62,6 +62,10 @@ WriteResult Do(Batch& batch, const RegisterSheet& write) {
     Query row = batch.db.Run("SELECT sheet_id FROM sheets WHERE sha256 = ?", write.sha256);
     if (row.Step()) return SheetRegistered{.sheet_id = row.Int(0)};
   }
+  {
+    Query row = batch.db.Run("SELECT sheet_id FROM sheets WHERE name = ?", write.name);
+    if (row.Step()) return SheetRegistered{.has_name = row.Int(0)};
+  }
   const std::int64_t fresh_from = FreshFrom(batch.db, write);
   const std::int64_t first_seed = write.fresh ? fresh_from : write.first_seed;
   if (first_seed + write.max_seeds > write.end_of_seeds) {

@@ -109,9 +109,15 @@ class Settle(SettleCase):
             "metric": "test_accuracy", "a": "pe=rope", "b": "pe=nope", "by": 0}}]
         first = self.sheet(claims)
         self.ok(self.settle(first, "--no-fresh-seeds", "--max-jobs", "0"))
+        first_claims = json.loads(json.dumps(claims))
         claims[0]["above"]["by"] = 0.01
         claims.append({"id": "b", "where": "protocol=clean", "above": {
             "metric": "test_accuracy", "a": "pe=alibi", "b": "pe=nope"}})
+        edited = self.settle(self.sheet(claims, name="tiny-claims"))
+        self.assertEqual(edited.returncode, 2, edited.stderr)
+        self.assertIn("sheet 1 is named tiny-claims and says something else", edited.stderr)
+        self.sheet(first_claims)  # as it was registered
+        self.ok(self.settle("tiny-claims", "--max-jobs", "0"))
         second = self.sheet(claims, name="tiny-claims-2")
         self.ok(self.settle(second, "--max-jobs", "0"))
         shared = self.sheet(claims, name="tiny-claims-3")

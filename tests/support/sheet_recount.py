@@ -433,17 +433,20 @@ class Sheet:
         for i, state in enumerate(states):
             decided = rejected[2 * i] or rejected[2 * i + 1]
             state["log_threshold"] = met if decided else further
-            if decided:
-                state["verdict"] = "holds" if rejected[2 * i] else "fails"
-                state["standing"] = "decided"
-                continue
-            state["verdict"] = ("not eligible" if 2 * state["eligible"] < state["seeds"] else
+            state["verdict"] = ("holds" if rejected[2 * i] else "fails" if decided else
+                                "not eligible" if 2 * state["eligible"] < state["seeds"] else
                                 "undecided")
+            if decided:
+                state["standing"] = "decided"
+        # What a claim would have to reach if all open ones were decided.
+        count = sum(state["standing"] in ("decided", "open") for state in states)
+        lowest = math.log(2 * len(states) / (self.rate * max(count, 1)))
+        for state in states:
             if state["standing"] != "open":
                 continue
             if state["seeds"] >= self.most or end >= PILOTS:
                 state["standing"] = "all seeds"
-            elif self._chance(state, further) < FUTILE:
+            elif self._chance(state, lowest) < FUTILE:
                 state["standing"] = "futile"
 
     def _chance(self, state, threshold):

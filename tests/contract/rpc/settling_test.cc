@@ -8,6 +8,7 @@
 #include <thread>
 #include <vector>
 
+#include "absl/strings/str_replace.h"
 #include "core/stats/e_value.h"
 #include "pelab/v1/claims.grpc.pb.h"
 #include "tests/contract/rpc/coordinator_fixture.h"
@@ -158,13 +159,18 @@ TEST_F(SettlingTest, SeedsThatAreStoredArePassedOverOrExploratory) {
   EXPECT_EQ(fresh.sheet().first_seed(), 8) << "seeds for pilots do not count";
   EXPECT_EQ(fresh.sheet().fresh_from(), 8);
   v1::Settlement other;
-  ASSERT_TRUE(Register(&other, absl::StrCat(kSheet, "# another sheet\n"), true).ok());
+  const grpc::Status taken = Register(&other, absl::StrCat(kSheet, "# edited\n"), true);
+  EXPECT_EQ(taken.error_code(), grpc::StatusCode::ALREADY_EXISTS);
+  EXPECT_THAT(taken.error_message(), HasSubstr("pelab claims diff 1 FILE"));
+  const std::string renamed = absl::StrReplaceAll(kSheet, {{"name: settled", "name: other"}});
+  ASSERT_TRUE(Register(&other, renamed, true).ok());
   EXPECT_EQ(other.sheet().first_seed(), 0);
   EXPECT_EQ(other.sheet().fresh_from(), 8);
   EXPECT_NE(other.sheet().sheet_id(), fresh.sheet().sheet_id());
   v1::Settlement none;
   const grpc::Status status =
-      Register(&none, absl::StrCat("first_seed: 996\n", std::string(kSheet + 1)));
+      Register(&none, absl::StrReplaceAll(
+                          kSheet, {{"name: settled", "first_seed: 996\nname: late"}}));
   EXPECT_EQ(status.error_code(), grpc::StatusCode::FAILED_PRECONDITION);
   EXPECT_THAT(status.error_message(), HasSubstr("the sheet needs 6 below 1000"));
 }

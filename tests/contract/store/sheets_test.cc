@@ -69,7 +69,10 @@ TEST_P(SheetsTest, ARegisteredSheetStaysAsItIs) {
   EXPECT_FALSE(second.is_new);
   EXPECT_EQ(Text("SELECT first_seed FROM sheets"), "3");
   EXPECT_EQ(Text("SELECT slots FROM sheets"), "2");
-  const auto full = Do<SheetRegistered>(Sheet("two", 961));
+  EXPECT_EQ(Do<SheetRegistered>(Sheet("two")).has_name, first.sheet_id) << "the name is taken";
+  RegisterSheet late = Sheet("two", 961);
+  late.name = "late";
+  const auto full = Do<SheetRegistered>(late);
   EXPECT_EQ(full.fresh_from, 961);
   EXPECT_EQ(Text("SELECT count(*) FROM sheets"), "1");
 }
