@@ -47,7 +47,14 @@ analyses: [head_ablation]
 """
 # In the order in which request_fuzz.cc counts them.
 METHODS = ["Preview", "Submit", "ListSweeps", "GetSweep", "Cancel", "Pause", "Resume",
-           "SetPriority", "Rename", "SetNote", "Delete", "Retry", "Extend", "Analyze"]
+           "SetPriority", "Rename", "SetNote", "Delete", "Retry", "Extend", "Analyze",
+           "RegisterSheet", "Advance", "ListSheets", "GetSheet", "ListSheetClaims"]
+SHEET = """name: s
+sweep: small.yaml
+claims:
+  - {id: a, above: {metric: test_accuracy, a: pe=rope, b: pe=nope}}
+  - {id: b, most: {metric: deposit, cell: pe=rope}}
+"""
 
 
 def encoded(message: str, text: str) -> bytes:
@@ -175,6 +182,15 @@ CORPUS = {
         "analyze": requests(("Analyze", """sweep { sweep: "1" } analyses { name: "layer_ablation"
             version: 1 parameters_json: "{\\"data\\":\\"test\\",\\"max_examples\\":5}" }"""),
                             ("Analyze", 'jobs { jobs: "1" jobs: "2" } analyses { name: "x" }')),
+        "settle": requests(("RegisterSheet", f"document: {json.dumps(SHEET)} sweep_document: "
+                            f"{json.dumps(DOCUMENT % 'small')} any_seeds: true slots: 2"),
+                           ("Advance", 'sheet { sheet: "1" } begin_round: 1'),
+                           ("Advance", 'sheet { sheet: "s" } begin_round: 2 again: true'),
+                           ("Cancel", 'sweep { sweep: "s" }'),
+                           ("Advance", 'sheet { sheet: "s" } again: true'),
+                           ("ListSheets", "page { limit: 1 }"),
+                           ("GetSheet", 'sheet { sheet: "s" }'),
+                           ("ListSheetClaims", 'sheet { sheet: "1" } last_round: true')),
         "delete": requests(("Delete", 'sweep { sweep: "1" } dry_run: true'),
                            submit("small", "t"), ("Delete", 'sweep { sweep: "1" }')),
     },

@@ -1,4 +1,4 @@
-// Any bytes as requests to pelab.v1.Sweeps: nothing crashes, every refusal can be sent, every
+// Any bytes as requests to pelab.v1.Sweeps and pelab.v1.Claims: nothing crashes, every refusal can be sent, every
 // answer can be read, and the database keeps all its invariants.
 //
 // An input is a sequence of calls: a byte, which chooses the method, two bytes of length and the
@@ -6,8 +6,10 @@
 #include <grpcpp/server_context.h>
 
 #include <filesystem>
+#include <system_error>
 
 #include "absl/strings/str_join.h"
+#include "core/claims/sheet_reader.h"
 #include "core/db/check/check.h"
 #include "core/rpc/sweep_document.h"
 #include "tests/fuzz/quiet.h"
@@ -18,6 +20,7 @@ namespace {
 
 using namespace pelab;  // NOLINT(google-build-using-namespace)
 using fuzz::Require;
+using service::ClaimsService;
 using service::SweepsService;
 
 constexpr int kMostRequests = 8;
@@ -43,15 +46,24 @@ bool IsSmall(const v1::ExtendRequest& request) {
   return !extended.sweep || extended.sweep->cells() <= kMostCells;
 }
 
+bool IsSmall(const v1::RegisterSheetRequest& request) {
+  const claims::SheetResult read = claims::ReadSheet(request.document());
+  if (!read.sheet) return true;
+  const auto sweep =
+      claims::ParseSweepOf(*read.sheet, read.sheet->sweep_file.empty() ? read.sheet->sweep_document
+                                                                       : request.sweep_document());
+  return !sweep.sweep || sweep.sweep->cells() <= kMostCells;
+}
+
 void RequireReadable(const google::protobuf::Message& answer) {
   const std::unique_ptr<google::protobuf::Message> back(answer.New());
   Require(back->ParseFromString(answer.SerializeAsString()), "an answer can be read",
           answer.ShortDebugString());
 }
 
-template <typename Request, typename Response>
-void Call(SweepsService& service,
-          grpc::Status (SweepsService::*method)(grpc::ServerContext*, const Request*, Response*),
+template <typename Request, typename Response, typename Service>
+void Call(Service& service,
+          grpc::Status (Service::*method)(grpc::ServerContext*, const Request*, Response*),
           std::string_view bytes) {
   Request request;
   if (!request.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) return;
@@ -66,8 +78,9 @@ void Call(SweepsService& service,
   fuzz::RequireSentence(status.error_message());
 }
 
-void Choose(SweepsService& service, std::uint32_t method, std::string_view bytes) {
-  switch (method % 14) {
+void Choose(fuzz::Services& services, std::uint32_t method, std::string_view bytes) {
+  SweepsService& service = services.sweeps();
+  switch (method % 19) {
     case 0:
       return Call(service, &SweepsService::Preview, bytes);
     case 1:
@@ -94,8 +107,18 @@ void Choose(SweepsService& service, std::uint32_t method, std::string_view bytes
       return Call<v1::RetryRequest>(service, &SweepsService::Retry, bytes);
     case 12:
       return Call(service, &SweepsService::Extend, bytes);
-    default:
+    case 13:
       return Call(service, &SweepsService::Analyze, bytes);
+    case 14:
+      return Call(services.claims(), &ClaimsService::RegisterSheet, bytes);
+    case 15:
+      return Call(services.claims(), &ClaimsService::Advance, bytes);
+    case 16:
+      return Call(services.claims(), &ClaimsService::ListSheets, bytes);
+    case 17:
+      return Call(services.claims(), &ClaimsService::GetSheet, bytes);
+    default:
+      return Call(services.claims(), &ClaimsService::ListSheetClaims, bytes);
   }
 }
 
@@ -114,13 +137,19 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   static const TempDir directory;
   const std::string path = directory / "pelab.db";
   for (const char* end : {"", "-wal", "-shm"}) std::filesystem::remove(path + end);
-  std::filesystem::copy_file(original.path(), path);
+  // libFuzzer's alarm may interrupt the copy.
+  std::error_code error = std::make_error_code(std::errc::interrupted);
+  while (error == std::errc::interrupted) {
+    std::filesystem::copy_file(original.path(), path,
+                               std::filesystem::copy_options::overwrite_existing, error);
+  }
+  Require(!error, "the database can be copied", error.message());
   {
     fuzz::Services services(path);
     fuzz::Input input(data, size);
     for (int i = 0; i < kMostRequests && !input.empty(); ++i) {
       const std::uint32_t method = input.Number(1);
-      Choose(services.sweeps(), method, input.Piece());
+      Choose(services, method, input.Piece());
     }
   }
   RequireSound(path);

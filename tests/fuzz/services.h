@@ -11,6 +11,7 @@
 #include "server/access/gate.h"
 #include "server/sched/scheduler.h"
 #include "server/sched/strand.h"
+#include "server/service/claims_service.h"
 #include "server/service/expander.h"
 #include "server/service/sweeps_service.h"
 #include "server/store/store.h"
@@ -42,6 +43,7 @@ class Services {
   }
 
   service::SweepsService& sweeps() { return sweeps_; }
+  service::ClaimsService& claims() { return claims_; }
   db::ReaderPool& readers() { return readers_; }
 
  private:
@@ -62,6 +64,8 @@ class Services {
   access::Gate gate_{clock_, writer_, *access::Methods::Build(), nullptr};  // admits everybody
   service::Admission admission_{gate_};
   service::SweepsService sweeps_{
+      {clock_, writer_, strand_, scheduler_, expander_, readers_, gate_, admission_}};
+  service::ClaimsService claims_{
       {clock_, writer_, strand_, scheduler_, expander_, readers_, gate_, admission_}};
 };
 
