@@ -90,7 +90,8 @@ class SettleSession final : public EmbeddedSession {
 absl::StatusOr<SheetFile> FindSheet(Commands& commands, const std::string& name) {
   std::error_code ignored;
   const GlobalOptions& global = commands.context->options;
-  const bool has_source = !global.server.empty() || std::filesystem::exists(global.database, ignored);
+  const bool has_source =
+      !global.server.empty() || std::filesystem::exists(global.database, ignored);
   if (std::filesystem::is_regular_file(name, ignored) || !has_source) {
     return LoadSheet(name, &commands.document_name);
   }

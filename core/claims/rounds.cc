@@ -58,8 +58,8 @@ double LowestThreshold(const BoundSheet& sheet, std::span<const ClaimState> stat
     return state.standing == Standing::kDecided || state.standing == Standing::kOpen;
   });
   const auto hypotheses = 2 * static_cast<double>(states.size());
-  return std::log(hypotheses /
-                  (sheet.sheet.false_discovery_rate * static_cast<double>(std::max<std::ptrdiff_t>(1, count))));
+  return std::log(hypotheses / (sheet.sheet.false_discovery_rate *
+                                static_cast<double>(std::max<std::ptrdiff_t>(1, count))));
 }
 
 }  // namespace

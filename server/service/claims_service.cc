@@ -159,11 +159,12 @@ absl::Status ClaimsService::DoRegister(const grpc::ServerContext& context,
                          AppendAndWait(parts_.writer, std::move(write), nullptr, std::move(act)));
   const auto& registered = std::get<store::SheetRegistered>(result);
   if (registered.has_name) {
-    return absl::AlreadyExistsError(absl::StrCat(
-        "sheet ", *registered.has_name, " is named ", sheet.name,
-        " and says something else (pelab claims diff ", *registered.has_name,
-        " FILE); an edited sheet is another one and needs a name of its own, and the registered one ",
-        "goes on with: pelab settle ", *registered.has_name));
+    return absl::AlreadyExistsError(
+        absl::StrCat("sheet ", *registered.has_name, " is named ", sheet.name,
+                     " and says something else (pelab claims diff ", *registered.has_name,
+                     " FILE); an edited sheet is another one and needs a name of its own, and the "
+                     "registered one ",
+                     "goes on with: pelab settle ", *registered.has_name));
   }
   if (registered.fresh_from) {
     return absl::FailedPreconditionError(absl::StrCat(

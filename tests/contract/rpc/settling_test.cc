@@ -168,9 +168,8 @@ TEST_F(SettlingTest, SeedsThatAreStoredArePassedOverOrExploratory) {
   EXPECT_EQ(other.sheet().fresh_from(), 8);
   EXPECT_NE(other.sheet().sheet_id(), fresh.sheet().sheet_id());
   v1::Settlement none;
-  const grpc::Status status =
-      Register(&none, absl::StrReplaceAll(
-                          kSheet, {{"name: settled", "first_seed: 996\nname: late"}}));
+  const grpc::Status status = Register(
+      &none, absl::StrReplaceAll(kSheet, {{"name: settled", "first_seed: 996\nname: late"}}));
   EXPECT_EQ(status.error_code(), grpc::StatusCode::FAILED_PRECONDITION);
   EXPECT_THAT(status.error_message(), HasSubstr("the sheet needs 6 below 1000"));
 }
