@@ -1,0 +1,135 @@
+#!/usr/bin/env python3
+"""Writes the tables of docs/reproduction.md from the databases of this folder.
+
+    python3 docs/results/write_tables.py --pelab build/release/bin/pelab           # writes them
+    python3 docs/results/write_tables.py --pelab build/release/bin/pelab --check   # exit 1 if old
+
+The text between `<!-- begin NAME -->` and `<!-- end NAME -->` is that of the sheet NAME, as `pelab
+claims show NAME --output markdown` prints it. The text of `answers` has a line for each claim, with
+the verdicts under both protocols.
+"""
+
+import argparse
+import gzip
+import json
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+
+RESULTS = pathlib.Path(__file__).resolve().parent
+PAGE = RESULTS.parent / "reproduction.md"
+PROTOCOLS = ("published", "clean")
+
+
+class Pelab:
+    """Asks the command line about one unpacked database."""
+
+    def __init__(self, program, database):
+        self.program, self.database = program, database
+
+    def ask(self, *arguments):
+        done = subprocess.run([self.program, "claims", *arguments, "--db", self.database],
+                              stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=120)
+        if done.returncode != 0:
+            sys.exit(f"{self.database}: {done.stderr}")
+        return done.stdout
+
+    def sheets(self):
+        """Names of the sheets that have a round behind them, oldest first."""
+        listed = json.loads(self.ask("list", "--output", "json"))["sheets"]
+        return [row["name"] for row in reversed(listed) if row["ended_rounds"] > 0]
+
+    def claims(self, sheet):
+        return json.loads(self.ask("show", sheet, "--output", "json"))["claims"]
+
+
+def of_protocol(sheet, claim):
+    """(the claim without its protocol, the protocol; None if it is about both or neither)."""
+    for protocol in PROTOCOLS:
+        if sheet.endswith(f"-{protocol}"):
+            return (sheet.removesuffix(f"-{protocol}"), claim["id"]), protocol
+        if claim["id"].endswith(f"[{protocol}]"):
+            return (sheet, claim["id"].removesuffix(f"[{protocol}]")), protocol
+    return (sheet, claim["id"]), None
+
+
+def answer(verdicts):
+    """One word or two for the verdicts of a claim by protocol."""
+    found = set(verdicts.values())
+    if len(found) == 1:
+        return found.pop()
+    if found == {"holds", "fails"}:
+        return "depends on the protocol"
+    return "; ".join(f"{verdict} ({protocol})" for protocol, verdict in verdicts.items())
+
+
+def answers(collected):
+    """Markdown lines, one for each claim; `collected` has (sheet, claim) pairs."""
+    rows = {}
+    for sheet, claim in collected:
+        key, protocol = of_protocol(sheet, claim)
+        row = rows.setdefault(key, {"says": claim["says"], "source": claim["source"], "by": {}})
+        row["by"][protocol or "both"] = claim
+    lines = ["| claim | source | published | clean | answer |", "|---|---|---|---|---|"]
+    for (sheet, _), row in rows.items():
+        cells = []
+        for protocol in PROTOCOLS:
+            claim = row["by"].get(protocol, row["by"].get("both"))
+            cells.append("–" if claim is None else
+                         f"{claim['verdict']}, {claim['k']} of {claim['n']} "
+                         f"{'for' if claim['leans_to'] == 'holds' else 'against'}")
+        verdicts = {protocol: claim["verdict"] for protocol, claim in row["by"].items()}
+        task = sheet.split("-")[1] if "-" in sheet else sheet
+        lines.append(f"| {task}: {row['says']} | {row['source']} | {cells[0]} | {cells[1]} | "
+                     f"{answer(verdicts)} |")
+    return "\n".join(lines) + "\n"
+
+
+def tables(program):
+    """{name of a marker: its text}."""
+    texts, collected = {}, []
+    with tempfile.TemporaryDirectory() as folder:
+        for packed in sorted(RESULTS.glob("*.db.gz")):
+            database = pathlib.Path(folder) / packed.stem
+            database.write_bytes(gzip.decompress(packed.read_bytes()))
+            pelab = Pelab(program, database)
+            for sheet in pelab.sheets():
+                texts[sheet] = pelab.ask("show", sheet, "--output", "markdown")
+                collected += [(sheet, claim) for claim in pelab.claims(sheet)]
+    texts["answers"] = answers(collected)
+    return texts
+
+
+def filled(page, texts):
+    used = set()
+
+    def replace(match):
+        name = match.group(1)
+        if name not in texts:
+            sys.exit(f"{PAGE}: there is no sheet {name}")
+        used.add(name)
+        return f"<!-- begin {name} -->\n\n{texts[name].rstrip()}\n\n<!-- end {name} -->"
+    page = re.sub(r"<!-- begin (\S+) -->\n.*?<!-- end \1 -->", replace, page, flags=re.DOTALL)
+    if missing := sorted(set(texts) - used):
+        sys.exit(f"{PAGE}: no markers for {', '.join(missing)}")
+    return page
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
+    parser.add_argument("--pelab", required=True, help="the pelab program")
+    parser.add_argument("--check", action="store_true", help="write nothing; exit 1 if it is old")
+    options = parser.parse_args()
+    before = PAGE.read_text(encoding="utf-8")
+    after = filled(before, tables(options.pelab))
+    if options.check:
+        if before != after:
+            sys.exit(f"{PAGE} is not what the databases say; run this without --check")
+    else:
+        PAGE.write_text(after, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
