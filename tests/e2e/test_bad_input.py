@@ -4,12 +4,11 @@ status, and stores nothing."""
 import json
 import pathlib
 import sqlite3
-import subprocess
 import sys
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
-from pelab_harness import SOURCE, Case, processes, tiny_sweep  # noqa: E402
+from pelab_harness import Case, processes, tiny_sweep  # noqa: E402
 
 
 class BadSweeps(Case):

@@ -1,5 +1,5 @@
-// Any bytes as requests to pelab.v1.Sweeps and pelab.v1.Claims: nothing crashes, every refusal can be sent, every
-// answer can be read, and the database keeps all its invariants.
+// Any bytes as requests to pelab.v1.Sweeps and pelab.v1.Claims: nothing crashes, every refusal can
+// be sent, every answer can be read, and the database keeps all its invariants.
 //
 // An input is a sequence of calls: a byte, which chooses the method, two bytes of length and the
 // request.

@@ -73,7 +73,7 @@ def chance_of_reaching(threshold, k, n, most):
     return reached
 
 
-# Shortcuts: the best guess from the length alone, from one place alone, or without looking ---------
+# Shortcuts: the best guess from the length alone, from one place alone, or without looking --------
 
 def best_of_joint(joint):
     """`joint`: {what is seen: {label: weight}}."""
@@ -341,8 +341,9 @@ class Claim:
         values = np.array(used, dtype=float).reshape(len(used), len(self.statistics))
         sides = []
         for side in (self.holds, self.fails):
-            sides.append([(int(np.sum(values[:, at] > limit if sign > 0 else values[:, at] < limit)),
-                           len(used)) for at, sign, limit in side])
+            counts = [values[:, at] > limit if sign > 0 else values[:, at] < limit
+                      for at, sign, limit in side]
+            sides.append([(int(np.sum(count_of)), len(used)) for count_of in counts])
         holds = min(log_e(*side) for side in sides[0])
         fails = log_mean([log_e(*side) for side in sides[1]])
         return count, len(used), holds, fails, sides
