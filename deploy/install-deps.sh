@@ -60,7 +60,8 @@ install-deps.sh: this is not Debian. Please install:
     utf8proc 2.8
   SQLite 3.40, SQLiteCpp 3.2, spdlog 1.10, yaml-cpp 0.7, nlohmann-json 3.11, CLI11 2.1
   Node.js 18 with npm (for the charts of reports and pages)
-  GoogleTest 1.12, numpy 1.21, PyYAML 5.4; optionally libfaketime, iproute2 and chromium (for the tests)
+  GoogleTest 1.12, numpy 1.21, PyYAML 5.4; optionally libfaketime, iproute2 and chromium (for the
+    tests)
   for Python 3.11: grpcio 1.51, protobuf 4.21, pandas 1.5, scipy 1.10, pip, setuptools, wheel (its
     package and the tests)
   LibTorch 1.13 to 2.11 (for pelab-trainer; set Torch_DIR or CMAKE_PREFIX_PATH)

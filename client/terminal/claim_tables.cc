@@ -119,8 +119,8 @@ Json StatisticsJson(const claims::BoundSheet& sheet, const BoundClaim& claim,
   return all;
 }
 
-// Whether claim `i` gets further seeds: "open", "decided", "all seeds" or "futile". Null if no round
-// has ended.
+// Whether claim `i` gets further seeds: "open", "decided", "all seeds" or "futile". Null if no
+// round has ended.
 Json StandingOf(const JudgedSheet& judged, std::size_t i) {
   if (judged.claims.empty()) return nullptr;
   return judged.claims[i].standing();

@@ -23,7 +23,7 @@ render::Json VerdictsJson(const JudgedSheet& judged);
 std::vector<std::string> VerdictColumns();
 render::Json VerdictRows(const JudgedSheet& judged);  // for CSV: without the nested members
 
-// For papers: the claims in words, their verdicts and evidence. Sentences about the sheet are notes.
+// For papers: the claims in words, their verdicts and evidence, with notes about the sheet.
 PaperTable VerdictsPaper(const JudgedSheet& judged);
 
 // Writes the verdicts in the form that --output asks for.

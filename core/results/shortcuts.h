@@ -13,8 +13,9 @@ namespace pelab::results {
 // nullopt if the job's spec cannot be read: it is of another version.
 std::optional<experiment::Shortcut> ShortcutOf(const JobList& jobs, const v1::JobRow& row);
 
-// "without doing the task: distance clean 25.2 % (the second trigger's place alone), …", each task, protocol and accuracy once, in the order of the jobs, and how many more there are. Empty
-// without jobs, and for jobs of very many configurations.
+// "without doing the task: distance clean 25.2 % (the second trigger's place alone), …", each task,
+// protocol and accuracy once, in the order of the jobs, and how many more there are. Empty without
+// jobs, and for jobs of very many configurations.
 std::string ShortcutsText(const JobList& jobs);
 
 }  // namespace pelab::results

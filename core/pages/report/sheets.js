@@ -9,7 +9,8 @@ const finite = (value) => Number.isFinite(value);
 const signed = (value) => `${value < 0 ? '\u2212' : '+'}${Math.abs(value).toFixed(3)}`;
 
 function seedsText(claim) {
-  const learned = claim.eligible < claim.seeds ? `, ${claim.eligible} of ${claim.seeds} learned` : '';
+  const { eligible, seeds } = claim;
+  const learned = eligible < seeds ? `, ${eligible} of ${seeds} learned` : '';
   return `${claim.k} of ${claim.n} ${claim.leans_to === 'holds' ? 'for' : 'against'}${learned}`;
 }
 
@@ -23,8 +24,8 @@ function restsOn(sheet) {
   const { first_seed: first, fresh_from: fresh } = sheet.registered;
   if (fresh <= first)
     return `Confirmatory: its seeds, from ${first} on, were trained after that.`;
-  return `Seeds up to ${fresh - 1} were stored before that, so they are exploratory; later ones are `
-    + 'confirmatory.';
+  return `Seeds up to ${fresh - 1} were stored before that, so they are exploratory; later ones `
+    + 'are confirmatory.';
 }
 
 function summary(sheet) {
@@ -62,8 +63,8 @@ function charts(sheet) {
   const evidence = place('evidence', name, (element) => drawEvidence(element, {
     claims: sheet.claims.filter((claim) => claim.history.length)
   }, { title: `Evidence of ${name}`,
-       description: 'The larger e-value of each claim after each round. A claim is decided above its '
-         + 'threshold, which falls as more claims are decided.' }));
+       description: 'The larger e-value of each claim after each round. A claim is decided above '
+         + 'its threshold, which falls as more claims are decided.' }));
   const sized = sheet.claims.filter((claim) => claim.kind !== 'most'
                                     && claim.statistics.some((one) => one.values.length));
   if (!sized.length) return [evidence];
@@ -79,8 +80,8 @@ export function sheetsSection() {
   if (!data.sheets?.length) return null;
   const made = section('claims', 'Claims',
                        'Statements that were written down, and what the seeds say about them. A '
-                       + 'verdict is valid whenever one looks: of all decided claims of a sheet, at '
-                       + 'most the stated share is expected to be wrong.');
+                       + 'verdict is valid whenever one looks: of all decided claims of a sheet, '
+                       + 'at most the stated share is expected to be wrong.');
   for (const sheet of data.sheets)
     made.append(paragraph(summary(sheet), ''), verdictsTable(sheet), ...charts(sheet));
   return made;
