@@ -239,8 +239,9 @@ class Claims {
     if (!this.sheets.has(sheet.sheet_id)) this.sheets.set(sheet.sheet_id, this.make(sheet));
     const { words, verdicts, evidence } = this.sheets.get(sheet.sheet_id);
     const confirmatory = sheet.fresh_from <= sheet.first_seed;
-    setText(words, `Registered ${clock(sheet.created_at_ms)}; `
-                   + `${count(sheet.ended_rounds, 'round')}; ` + (confirmatory ? 'its seeds came after that.'
+    const rounds = count(sheet.ended_rounds, 'round');
+    setText(words, `Registered ${clock(sheet.created_at_ms)}; ${rounds}; `
+                   + (confirmatory ? 'its seeds came after that.'
                      : `seeds up to ${sheet.fresh_from - 1} were stored before.`));
     const rows = sheet.claims.map((claim) => ({
       ...claim, e: Math.max(claim.e_holds, claim.e_fails), id: claim.claim
