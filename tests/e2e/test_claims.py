@@ -270,7 +270,8 @@ class Claims(Case):
         self.assertRegex(text, r"above\[clean\] +holds +2\.6e\+06 +25 of 25 for")
         self.assertLessEqual(max(map(len, text.splitlines())), 82)
         paper = self.ok(self.pelab_db("claims", "show", sheet, "--output", "markdown")).stdout
-        lines = [line.split("|")[1:5] for line in paper.splitlines() if line.startswith("|")][2:]
+        lines = [line.replace("\\", "").split("|")[1:5]
+                 for line in paper.splitlines() if line.startswith("|")][2:]
         self.assertEqual([(line[0].strip(), line[3].strip()) for line in lines],
                          [(name, claim["verdict"]) for name, claim in self.shown().items()])
         refused = self.pelab_db("claims", "list", "--output", "markdown")
