@@ -55,13 +55,20 @@ def of_protocol(sheet, claim):
     return (sheet, claim["id"]), None
 
 
+def verdict_of(claim):
+    """The verdict; of a claim without one, also whether further seeds are planned."""
+    if claim["verdict"] != "undecided":
+        return claim["verdict"]
+    return "still open" if claim["standing"] == "open" else "undecided"
+
+
 def answer(verdicts):
     """One word or two for the verdicts of a claim by protocol."""
     found = set(verdicts.values())
-    if len(found) == 1:
-        return found.pop()
     if found == {"holds", "fails"}:
         return "depends on the protocol"
+    if len(found) == 1 and (len(verdicts) == len(PROTOCOLS) or "both" in verdicts):
+        return found.pop()
     return "; ".join(f"{verdict} ({protocol})" for protocol, verdict in verdicts.items())
 
 
@@ -78,9 +85,9 @@ def answers(collected):
         for protocol in PROTOCOLS:
             claim = row["by"].get(protocol, row["by"].get("both"))
             cells.append("–" if claim is None else
-                         f"{claim['verdict']}, {claim['k']} of {claim['n']} "
+                         f"{verdict_of(claim)}, {claim['k']} of {claim['n']} "
                          f"{'for' if claim['leans_to'] == 'holds' else 'against'}")
-        verdicts = {protocol: claim["verdict"] for protocol, claim in row["by"].items()}
+        verdicts = {protocol: verdict_of(claim) for protocol, claim in row["by"].items()}
         task = sheet.split("-")[1] if "-" in sheet else sheet
         lines.append(f"| {task}: {row['says']} | {row['source']} | {cells[0]} | {cells[1]} | "
                      f"{answer(verdicts)} |")
