@@ -74,7 +74,7 @@ test: build
 # FAULT_ROUNDS and PELAB_FAULT_SEED may be set; a test that fails prints the seed that repeats it.
 FAULT_ROUNDS ?= 200
 fault: build
-	@for test in kill_loops silence full_disk damage clock; do \
+	@for test in kill_loops silence full_disk damage clock settle; do \
 	  echo "tests/fault/test_$$test.py"; \
 	  PELAB_FAULT_ROUNDS=$(FAULT_ROUNDS) PELAB_BIN=$(BUILD)/bin PYTHONDONTWRITEBYTECODE=1 \
 	    python3 tests/fault/test_$$test.py || exit 1; \

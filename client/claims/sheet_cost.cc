@@ -155,11 +155,10 @@ absl::StatusOr<v1::JobFilter> FilterOf(DataSource& source, const std::string& sw
 absl::StatusOr<int> CheckSheet(const Context& context, const SheetFile& file,
                                const std::string& sweep_option) {
   claims::StoredRows rows;
-  // A sheet can be checked before anything exists: then no time is known.
+  // A sheet can be checked before its database exists: then no time is known.
   const GlobalOptions& global = context.options;
   std::error_code ignored;
-  const bool named = !global.server.empty() || global.database_given;
-  if (named || std::filesystem::exists(global.database, ignored)) {
+  if (!global.server.empty() || std::filesystem::exists(global.database, ignored)) {
     PELAB_ASSIGN_OR_RETURN(const auto source, FindSource(global));
     PELAB_ASSIGN_OR_RETURN(const v1::JobFilter filter, FilterOf(*source, sweep_option, file.bound));
     PELAB_ASSIGN_OR_RETURN(rows.jobs, source->Jobs(filter));

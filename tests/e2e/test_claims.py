@@ -289,6 +289,8 @@ class Claims(Case):
                                cwd=self.folder, capture_output=True, text=True, timeout=60)
         before = json.loads(self.ok(alone).stdout)
         self.assertEqual((before["seconds_per_seed"], before["fewest_seeds"]), (None, 8))
+        self.assertEqual(self.ok(self.pelab_db("claims", "check", sheet, "--output",
+                                               "json")).stdout, alone.stdout)
         self.populate()
         after = json.loads(self.ok(self.pelab_db("claims", "check", sheet, "--output",
                                                  "json")).stdout)

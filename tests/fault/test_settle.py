@@ -1,7 +1,9 @@
 """kill -9 of the command, the coordinator and the worker in every phase of settling, and two people
 who settle one sheet: the rounds, the verdicts and every e-value, to the last digit, are those of an
-undisturbed run."""
+undisturbed run. With PELAB_FAULT_ROUNDS (`make fault`), also on the sweep of `make demo`, which
+takes a quarter of an hour."""
 
+import os
 import pathlib
 import sys
 import unittest
@@ -9,24 +11,27 @@ import unittest
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
 from fault_case import FaultCase, rounds  # noqa: E402
 from pelab_harness import processes, wait_until  # noqa: E402
-from settle_case import SettleCase  # noqa: E402
+from settle_case import DEMO, DEMO_CLAIMS, SettleCase  # noqa: E402
 
 
 class Settling(SettleCase, FaultCase):
     _expected = None  # once per process
+    share = 0.2  # of PELAB_FAULT_ROUNDS
+    naps = ((0.2, 1.2), (0.5, 2.0))  # seconds until the kill, in each of the two tests
+    patience = 240  # seconds for a sheet
 
     def expected(self):
-        if Settling._expected is None:
-            self.ok(self.settle(self.sheet()))
+        if type(self)._expected is None:
+            self.ok(self.settle(self.sheet(), timeout=self.patience))
             self.recount()
-            Settling._expected = self.settled()
+            type(self)._expected = self.settled()
             for path in self.folder.glob("pelab.db*"):
                 if path.is_file():
                     path.unlink()
-        return Settling._expected
+        return self._expected
 
     def finish(self, sheet, served=False):
-        self.ok(self.settle(sheet, served=served))
+        self.ok(self.settle(sheet, served=served, timeout=self.patience))
         self.assertEqual(self.settled(), self._expected)
         self.recount()
         self.check()
@@ -37,9 +42,9 @@ class Settling(SettleCase, FaultCase):
     def test_the_command_its_coordinator_and_its_worker(self):
         self.expected()
         sheet = self.sheet()
-        for number in range(rounds(4)):
+        for number in range(rounds(4, self.share)):
             settler = self.begin(sheet)
-            self.nap(0.2, 1.2)
+            self.nap(*self.naps[0])
             victim = ("pelab", "pelab-server", "pelab-worker")[number % 3]
             if victim == "pelab":
                 settler.kill()
@@ -56,11 +61,11 @@ class Settling(SettleCase, FaultCase):
     def test_two_settlers_and_a_coordinator_that_is_killed(self):
         self.expected()
         sheet = self.sheet()
-        for number in range(rounds(3)):
+        for number in range(rounds(3, self.share)):
             server = self.server()
             worker = self.worker()
             settlers = [self.begin(sheet, served=True) for _ in range(2)]
-            self.nap(0.5, 2.0)
+            self.nap(*self.naps[1])
             for process in ([server, worker], [settlers[0], server])[number % 2]:
                 process.kill()
                 process.wait()
@@ -71,8 +76,20 @@ class Settling(SettleCase, FaultCase):
         self.server()
         self.worker("last")
         settlers = [self.begin(sheet, served=True) for _ in range(2)]
-        self.assertEqual([settler.wait(240) for settler in settlers], [0, 0], self.logs())
+        self.assertEqual([settler.wait(self.patience) for settler in settlers], [0, 0], self.logs())
         self.finish(sheet, served=True)
+
+
+@unittest.skipUnless(os.environ.get("PELAB_FAULT_ROUNDS"), "takes a quarter of an hour")
+class SettlingTheDemo(Settling):
+    _expected = None
+    share = 0.05
+    naps = ((1, 30), (5, 40))
+    patience = 1800
+    document = DEMO.read_text(encoding="utf-8")
+
+    def sheet(self, *_, **settings):
+        return super().sheet(DEMO_CLAIMS, **{"first_seed": 2, "max_seeds": 8, **settings})
 
 
 if __name__ == "__main__":

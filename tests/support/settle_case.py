@@ -56,10 +56,36 @@ CLAIMS = [
 ]
 
 
+# Ten claims about the sweep of `make demo`.
+DEMO = pathlib.Path(__file__).resolve().parents[2] / "docs/sweeps/quick.yaml"
+DEMO_CLAIMS = [
+    above("rope-above-nope", "pe=rope", "pe=nope", where="task=distance"),
+    above("rope-above-absolute", "pe=rope", "pe=absolute", where="task=distance"),
+    above("best", "pe=rope", ["pe=nope", "pe=absolute"], where="task=distance"),
+    {"id": "nope-below-half", "where": "task=distance", "contrast": {
+        "metric": "test_accuracy", "of": [{"cell": "pe=rope", "weight": 0.5},
+                                          {"cell": "pe=nope", "weight": -1}]}},
+    {"id": "near", "where": "task=counting", "near": {
+        "metric": "test_accuracy", "a": "pe=rope", "b": "pe=absolute", "within": 0.05}},
+    {"id": "nope-counts", "where": "task=counting", "between": {
+        "metric": "test_accuracy", "cell": "pe=nope", "low": 0.3, "high": 1}},
+    {"id": "fast", "where": "task=distance", "above": {
+        "metric": "epochs_to(0.5)", "a": "pe=nope", "b": "pe=rope"}},
+    {"id": "worth", "where": "task=distance", "between": {
+        "metric": "max_drop", "cell": "pe=rope", "low": 0.2, "high": 1}},
+    {"id": "heads", "where": "task=distance", "above": {
+        "metric": "max_drop", "a": "pe=rope", "b": "pe=absolute"}},
+    {"id": "deposit", "where": "task=distance", "most": {
+        "metric": "deposit", "cell": "pe=rope", "layers": "any"}},
+]
+
+
 class SettleCase(Case):
+    document = SWEEP
+
     def setUp(self):
         super().setUp()
-        self.write("tiny.yaml", SWEEP)
+        self.write("tiny.yaml", self.document)
 
     def sheet(self, claims=None, name="tiny-claims", **settings):
         """Writes a sheet as JSON, which is YAML too."""
