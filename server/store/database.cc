@@ -65,6 +65,7 @@ absl::StatusOr<std::unique_ptr<Database>> Database::Open(const std::string& path
     std::unique_ptr<Database> database(new Database(path, vfs));
     migrations::KeepSchema(database->connection_);
     PELAB_RETURN_IF_ERROR(SetUp(database->connection_, path, vfs));
+    database->CountWalPages();
     return database;
   } catch (const SQLite::Exception& error) {
     if (error.getErrorCode() == SQLITE_NOTADB) {
@@ -101,6 +102,18 @@ int Database::BindFields(SQLite::Statement& s, int i, const google::protobuf::Me
     }
   }
   return i + type.field_count() - 1;
+}
+
+// SQLite has one such hook, and automatic checkpoints, which are switched off, would use it too.
+void Database::CountWalPages() {
+  page_bytes_ = connection_.execAndGet("PRAGMA page_size").getInt64();
+  sqlite3_wal_hook(
+      connection_.getHandle(),
+      [](void* pages, sqlite3*, const char*, int count) {
+        *static_cast<std::int64_t*>(pages) = count;
+        return SQLITE_OK;
+      },
+      &wal_pages_);
 }
 
 bool Database::Checkpoint(bool truncate) {

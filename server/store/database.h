@@ -86,6 +86,9 @@ class Database {
   // way.
   bool Checkpoint(bool truncate);
 
+  // How much of the WAL is in use, as of this connection's last commit.
+  std::int64_t WalBytes() const { return wal_pages_ * page_bytes_; }
+
   // Whether the file was renamed, removed or replaced since it was opened. SQLite would go on
   // writing into the old file, which nobody finds again. Costs one stat; does not throw.
   bool Moved();
@@ -94,6 +97,7 @@ class Database {
 
  private:
   Database(const std::string& path, const std::string& vfs);
+  void CountWalPages();
   SQLite::Statement& Prepare(const char* sql);
 
   // Binds `v` from the parameter `i` on. Returns the last parameter that was bound.
@@ -130,6 +134,8 @@ class Database {
   }
 
   SQLite::Database connection_;
+  std::int64_t wal_pages_ = 0;
+  std::int64_t page_bytes_ = 0;
   std::unordered_map<const char*, std::unique_ptr<SQLite::Statement>> statements_;
 };
 

@@ -101,6 +101,7 @@ class Store {
   // is running. TakeCheckpointEnded returns true once when it has ended; after that, little is left
   // for Checkpoint to do.
   void BeginCheckpoint();
+  std::int64_t WalBytes() const { return database_->WalBytes(); }
   bool TakeCheckpointEnded();
 
   // The connection, for tests that inspect what is stored.

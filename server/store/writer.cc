@@ -100,7 +100,6 @@ bool Writer::Take(std::vector<Request>& batch) {
     queue_.pop_front();
   }
   queued_bytes_ -= bytes;
-  since_checkpoint_ += bytes;
   return !batch.empty();
 }
 
@@ -152,6 +151,20 @@ void Writer::Commit(std::vector<Request>& batch) {
   }
 }
 
+void Writer::CheckpointIfDue() {
+  if (store_.TakeCheckpointEnded()) {
+    store_.Checkpoint(/*truncate=*/false);  // copies the pages that were written meanwhile
+    return;
+  }
+  const std::int64_t bytes = store_.WalBytes();
+  // After a whole checkpoint, SQLite writes the WAL from its beginning again. A reader can prevent
+  // that; then the WAL only grows.
+  if (bytes < checkpointed_at_) checkpointed_at_ = 0;
+  if (bytes - checkpointed_at_ < options_.checkpoint_bytes) return;
+  store_.BeginCheckpoint();
+  checkpointed_at_ = bytes;
+}
+
 void Writer::Run() {
   pthread_setname_np(pthread_self(), "writer");  // shown by top, perf and gdb
   for (;;) {
@@ -163,12 +176,7 @@ void Writer::Run() {
     }
     Commit(batch);
     tidy_ = false;
-    if (store_.TakeCheckpointEnded()) {
-      store_.Checkpoint(/*truncate=*/false);  // copies the pages that were written meanwhile
-    } else if (since_checkpoint_ >= options_.checkpoint_bytes) {
-      store_.BeginCheckpoint();
-      since_checkpoint_ = 0;
-    }
+    CheckpointIfDue();
   }
   while (store_.MoveEpochs()) {
   }

@@ -25,7 +25,9 @@ struct WriterOptions {
   absl::Duration gather = absl::Milliseconds(5);
   std::size_t batch_bytes = 1 << 20;
   std::size_t max_queued_bytes = 64 << 20;
-  std::uint64_t checkpoint_bytes = 4 << 20;  // bytes queued since the last WAL checkpoint
+  // A WAL checkpoint begins whenever the WAL has grown by so much. This counts what SQLite writes,
+  // not what was queued: each commit writes whole pages, so that a small event takes 40 KB.
+  std::int64_t checkpoint_bytes = 32 << 20;
   // Called on the writer thread with false when a commit fails after a successful one (a full or
   // failing disk), and with true when commits succeed again. Called before the callbacks of the
   // writes.
@@ -77,13 +79,14 @@ class Writer final : public Journal {
   void Run();
   bool Take(std::vector<Request>& batch);
   void Commit(std::vector<Request>& batch);
+  void CheckpointIfDue();
   void Failed(const absl::Status& why);
   void Succeeded();
 
   Store& store_;
   const WriterOptions options_;
   std::atomic<std::uint64_t> commits_{0};
-  std::uint64_t since_checkpoint_ = 0;
+  std::int64_t checkpointed_at_ = 0;  // bytes of the WAL when the last WAL checkpoint began
   // Whether no staged epochs are known to be left. Initially true: before the first commit the
   // store does not belong to this thread, so it must not look.
   bool tidy_ = true;

@@ -131,6 +131,27 @@ TEST_F(WriterTest, TheLogStaysSmallHoweverMuchIsWritten) {
   EXPECT_EQ(StoredSweeps(), kSweeps);
 }
 
+// Small writes change whole pages: the WAL grows by much more than was queued.
+TEST_F(WriterTest, TheLogStaysSmallHoweverSmallTheWritesAre) {
+  constexpr int kSweeps = 400;
+  constexpr std::int64_t kLimit = 256 << 10;
+  Writer writer(*store_, {.gather = absl::ZeroDuration(), .checkpoint_bytes = kLimit});
+  std::uintmax_t largest = 0;
+  for (int i = 0; i < kSweeps; ++i) {
+    Notification stored;
+    ASSERT_TRUE(writer
+                    .Append(
+                        Sweep(absl::StrCat("t", i)), [&stored](const auto&) { stored.Notify(); },
+                        Journal::Urgency::kBounded)
+                    .ok());
+    stored.Wait();
+    largest = std::max(largest, std::filesystem::file_size(Path() + "-wal"));
+  }
+  EXPECT_GT(largest, kLimit / 2);
+  EXPECT_LT(largest, 8 * kLimit) << "without WAL checkpoints, it would be several megabytes";
+  EXPECT_EQ(StoredSweeps(), kSweeps);
+}
+
 TEST_F(WriterTest, EpochsMoveIntoTheirCurvesWhenNothingElseIsDone) {
   Writer writer(*store_);
   std::vector<Write> writes = Sweep("t");
