@@ -104,7 +104,7 @@ std::string CostText(const claims::BoundSheet& sheet, const SheetCost& cost,
   if (cost.fewest_seeds <= most) {
     text += line(Concat("the ", cost.fewest_seeds,
                         " seeds with which claims can be decided if "
-                        "every seed agrees"),
+                        "all seeds of all claims agree"),
                  cost.fewest_seeds);
   } else {
     text += Concat("max_seeds is ", most, ", but no claim can be decided with fewer than ",
@@ -154,6 +154,7 @@ absl::StatusOr<v1::JobFilter> FilterOf(DataSource& source, const std::string& sw
 
 absl::StatusOr<int> CheckSheet(const Context& context, const SheetFile& file,
                                const std::string& sweep_option) {
+  PELAB_RETURN_IF_ERROR(claims::CheckCanBeSettled(file.bound));
   claims::StoredRows rows;
   // A sheet can be checked before its database exists: then no time is known.
   const GlobalOptions& global = context.options;

@@ -2,6 +2,7 @@
 #include <CLI/CLI.hpp>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -44,6 +45,24 @@ absl::StatusOr<SettleOptions> ReadOptions(const SettleCommandOptions& options) {
   return settle;
 }
 
+// The command that goes on with the same limits.
+std::string AgainText(const Context& context, const SettleCommandOptions& options) {
+  std::string text = Concat("pelab settle ", options.file, " --db ", context.options.database);
+  const auto add = [&](const char* flag, const std::string& value) {
+    if (!value.empty()) text += Concat(" ", flag, " ", value);
+  };
+  const auto number = [](std::optional<std::int64_t> value) {
+    return value ? Concat(*value) : std::string();
+  };
+  add("--budget", options.budget);
+  add("--max-jobs", options.max_jobs >= 0 ? Concat(options.max_jobs) : "");
+  add("--until", options.until);
+  add("--cpu-slots", number(options.worker.cpu_slots));
+  add("--slots-per-device", number(options.worker.slots_per_device));
+  add("--threads-per-slot", number(options.worker.threads_per_slot));
+  return text;
+}
+
 absl::Status Watch(const Context& context, Coordinator& coordinator, const std::string& sweep,
                    Canceller* canceller) {
   return WatchToEnd(context, coordinator, sweep, canceller, /*json_lines=*/false).status();
@@ -52,10 +71,11 @@ absl::Status Watch(const Context& context, Coordinator& coordinator, const std::
 // Settles with a coordinator and a worker of its own, or with the coordinator of the database.
 class SettleSession final : public EmbeddedSession {
  public:
+  // `again` is the command that goes on.
   SettleSession(const Context& context, const SheetFile& file, const SettleOptions& options,
-                const WorkerOptions& worker)
+                const WorkerOptions& worker, std::string again)
       : EmbeddedSession(context, worker),
-        file_(file),
+        again_(std::move(again)),
         settler_(context, file, options,
                  {.ensure_worker = [this] { return EnsureWorker(); },
                   .watch =
@@ -72,16 +92,13 @@ class SettleSession final : public EmbeddedSession {
     Stop();
     return code;
   }
-  std::string GoOnHint() const override {
-    return Concat("go on with: pelab settle ", file_.name, " --db ", context().options.database);
-  }
+  std::string GoOnHint() const override { return Concat("go on with: ", again_); }
   std::string JoinedHint() const override {
-    return Concat("the round goes on; go on after it with: pelab settle ", file_.name, " --db ",
-                  context().options.database);
+    return Concat("the round goes on; go on after it with: ", again_);
   }
 
  private:
-  const SheetFile& file_;
+  const std::string again_;
   Coordinator* coordinator_ = nullptr;
   Settler settler_;
 };
@@ -111,7 +128,7 @@ absl::StatusOr<int> Run(Commands& commands, const SettleCommandOptions& options)
   if (options.dry_run) return CheckSheet(context, file);
   if (context.options.server.empty()) {
     PELAB_RETURN_IF_ERROR(CheckDatabaseFile(context.options.database));
-    return SettleSession(context, file, settle, options.worker).Run();
+    return SettleSession(context, file, settle, options.worker, AgainText(context, options)).Run();
   }
   PELAB_ASSIGN_OR_RETURN(const auto coordinator, FindCoordinator(context.options));
   Settler settler(

@@ -23,8 +23,6 @@ using claims::Verdict;
 using render::Column;
 using render::Json;
 
-constexpr Column::Align kRight = Column::Align::kRight;
-
 // "0.25", "56.8", "2.6e+06".
 std::string EText(double log_e) {
   const double e = std::exp(log_e);
@@ -59,9 +57,11 @@ std::string Color(Verdict verdict) {
   return "";
 }
 
-std::string Signed(double value) { return Concat(value < 0 ? "" : "+", render::Fixed(value, 2)); }
+// Without "-0.00".
+std::string Rounded(double value) { return render::Fixed(std::abs(value) < 0.005 ? 0 : value, 2); }
+std::string Signed(double value) { return Concat(value <= -0.005 ? "" : "+", Rounded(value)); }
 std::string LimitText(double limit, const char* infinite) {
-  return std::isfinite(limit) ? render::Fixed(limit, 2) : infinite;
+  return std::isfinite(limit) ? Rounded(limit) : infinite;
 }
 std::string MeanText(const Estimate& estimate) {
   if (!estimate.mean) return "-";
@@ -70,8 +70,14 @@ std::string MeanText(const Estimate& estimate) {
       estimate.t_half_width ? Concat(" ± ", render::Fixed(*estimate.t_half_width, 2)) : "");
 }
 std::string MedianText(const Estimate& estimate) {
+  if (!std::isfinite(estimate.median.low) && !std::isfinite(estimate.median.high)) return "-";
   return Concat(LimitText(estimate.median.low, "-inf"), " … ",
                 LimitText(estimate.median.high, "inf"));
+}
+
+// The standing in words. "futile" is the word of the stored rows.
+std::string StandingText(const std::string& standing) {
+  return standing == "futile" ? "given up" : standing;
 }
 
 // Infinite limits are null.
@@ -181,7 +187,7 @@ std::string CountsText(const std::vector<claims::Judgement>& judgements) {
   return Join(parts, ", ");
 }
 
-// "e: …; decided from 60.0 on; the next needs 40.0".
+// "e: …; those decided needed 60.0; the next one needs 40.0, since …".
 std::string ThresholdsText(const std::vector<claims::Judgement>& judgements) {
   std::optional<double> met, next;
   for (const claims::Judgement& judgement : judgements) {
@@ -190,8 +196,11 @@ std::string ThresholdsText(const std::vector<claims::Judgement>& judgements) {
     (decided ? met : next) = judgement.log_threshold;
   }
   std::string text = "e: evidence for a claim or against it";
-  if (met) text += Concat("; decided from ", EText(*met), " on");
-  if (next) text += Concat("; the ", met ? "next" : "first", " needs ", EText(*next));
+  if (met) text += Concat("; those decided needed ", EText(*met));
+  if (next) {
+    text += Concat("\nthe ", met ? "next" : "first", " claim needs e of ", EText(*next),
+                   ", or less if several are decided together");
+  }
   return text + "\n";
 }
 
@@ -243,7 +252,7 @@ std::string StandingsText(const JudgedSheet& judged) {
   const std::int64_t most = judged.sheet.sheet.max_seeds;
   if (any("all seeds")) text += Concat("all seeds: has the ", most, " of max_seeds\n");
   if (any("futile")) {
-    text += Concat("futile: unlikely (below 5 %) to be decided by the ", most, " of max_seeds\n");
+    text += Concat("given up: unlikely (below 5 %) to be decided by the ", most, " of max_seeds\n");
   }
   return text;
 }
@@ -265,13 +274,23 @@ std::string WithoutSeedsText(const JudgedSheet& judged) {
 
 std::string Share(double rate) { return Concat(render::Shortest(100 * rate), " %"); }
 
+// What the words and numbers of the table mean.
+std::string NotesText(const JudgedSheet& judged) {
+  return Concat(StandingsText(judged), ThresholdsText(judged.judgements), "at most ",
+                Share(judged.sheet.sheet.false_discovery_rate),
+                " of the decided claims are expected to be wrong, whenever one looks\n",
+                "95 % intervals: of the mean for a fixed number of seeds, of the median for any\n");
+}
+
 }  // namespace
 
 std::string VerdictsText(const JudgedSheet& judged, const render::Style& style) {
   std::vector<Column> columns = {{"claim", Column::Align::kLeft, true}, {"verdict"}};
   const bool standings = !judged.claims.empty();
   if (standings) columns.push_back({"standing"});
-  for (const char* name : {"e", "seeds", "mean ± t", "median"}) columns.push_back({name, kRight});
+  for (const char* name : {"e", "seeds", "mean ± t", "median"}) {
+    columns.push_back({name, Column::Align::kRight});
+  }
   render::Table table(columns);
   for (std::size_t i = 0; i < judged.evidence.size(); ++i) {
     const claims::BoundClaim& bound = judged.sheet.claims[i];
@@ -282,7 +301,7 @@ std::string VerdictsText(const JudgedSheet& judged, const render::Style& style) 
     // A property has no size: k of n says it all.
     const bool sized = judged.sheet.sheet.claims[bound.claim].kind != claims::Kind::kMost;
     std::vector<std::string> row = {bound.id, claims::NameOf(verdict)};
-    if (standings) row.push_back(judged.claims[i].standing());
+    if (standings) row.push_back(StandingText(judged.claims[i].standing()));
     for (std::string& text : std::vector<std::string>{
              EText(std::max(evidence.e.log_holds, evidence.e.log_fails)),
              Concat(leading.count.successes, " of ", leading.count.trials, " ",
@@ -293,14 +312,15 @@ std::string VerdictsText(const JudgedSheet& judged, const render::Style& style) 
     table.AddRow(row, Color(verdict));
   }
   const claims::Sheet& sheet = judged.sheet.sheet;
-  return Concat(
-      "sheet ", sheet.name, " on ", render::Escape(judged.source), ": ",
-      CountsText(judged.judgements), "\n", table.Render(style), WithoutSeedsText(judged),
-      StandingsText(judged), ThresholdsText(judged.judgements), "of the decided claims, at most ",
-      Share(sheet.false_discovery_rate), " are expected to be wrong, whenever one looks\n",
-      "intervals of 95 %: of the mean for a fixed number of seeds, of the median for any\n",
-      judged.registered ? RegistrationText(judged)
-                        : "exploratory: the sheet is not registered (pelab settle registers it)\n");
+  const std::string title =
+      judged.registered
+          ? Concat("sheet ", judged.registered->sheet_id(), " ", sheet.name)
+          : Concat("sheet ", sheet.name, " on the jobs of ", render::Escape(judged.source));
+  return Concat(title, ": ", CountsText(judged.judgements), "\n", table.Render(style),
+                WithoutSeedsText(judged), NotesText(judged),
+                judged.registered
+                    ? RegistrationText(judged)
+                    : "exploratory: the sheet is not registered (pelab settle registers it)\n");
 }
 
 render::Json VerdictsJson(const JudgedSheet& judged) {
@@ -350,7 +370,7 @@ PaperTable VerdictsPaper(const JudgedSheet& judged) {
     const bool sized = claim.kind != claims::Kind::kMost;
     std::vector<std::string> row = {judged.sheet.claims[i].id, claim.says, claim.source,
                                     claims::NameOf(judged.judgements[i].verdict)};
-    if (standings) row.push_back(judged.claims[i].standing());
+    if (standings) row.push_back(StandingText(judged.claims[i].standing()));
     row.push_back(EText(std::max(evidence.e.log_holds, evidence.e.log_fails)));
     row.push_back(Concat(leading.count.successes, " of ", leading.count.trials, " ",
                          LeansToHold(evidence) ? "for" : "against"));
@@ -358,8 +378,7 @@ PaperTable VerdictsPaper(const JudgedSheet& judged) {
     row.push_back(sized ? MedianText(estimate) : "-");
     table.rows.push_back(std::move(row));
   }
-  std::string notes = Concat(StandingsText(judged), ThresholdsText(judged.judgements),
-                             judged.registered ? RegistrationText(judged) : "");
+  std::string notes = Concat(NotesText(judged), judged.registered ? RegistrationText(judged) : "");
   for (std::size_t at = 0; at < notes.size();) {
     const std::size_t end = notes.find('\n', at);
     table.notes.push_back(notes.substr(at, end - at));

@@ -11,6 +11,7 @@
 #include "core/base/strings.h"
 #include "core/base/utf8.h"
 #include "core/catalog/catalog.h"
+#include "core/claims/metric.h"
 #include "core/db/read/spec_filter.h"
 
 namespace pelab::claims {
@@ -89,6 +90,15 @@ class Binder {
     return nullptr;
   }
 
+  // "; it has rope distance, …": for somebody who mistook a name.
+  std::string CellsText() const {
+    std::set<std::string> labels;
+    for (const Cell& cell : bound_.configurations) {
+      labels.insert(Concat(cell.pe_label, " ", cell.job.task, " ", cell.protocol_label));
+    }
+    return Concat("; it has ", Shorten(Join(labels, ", "), kShown));
+  }
+
   void BindClaim(std::size_t index) {
     const Claim& claim = bound_.sheet.claims[index];
     const Positions* const where = Matching(claim.where, claim.place);
@@ -113,7 +123,7 @@ class Binder {
     }
     if (groups.empty()) {
       Say(claim.place, Shorten(claim.where, kShown),
-          Concat("no cell of the sweep meets \"", Shorten(claim.where, kShown), "\""));
+          Concat("no cell of the sweep meets \"", Shorten(claim.where, kShown), "\"", CellsText()));
     }
     // One group's error is likely to be that of the others.
     for (const auto& [name, cells] : groups) {
@@ -138,10 +148,10 @@ class Binder {
       const std::string within =
           name.empty() ? "" : Concat(" (", Join(claim.each, ", "), ": ", name, ")");
       if (both.empty()) {
-        return Fail(
-            term.place, shown,
-            Concat("no cell of the sweep meets \"", shown, "\"",
-                   claim.where.empty() ? "" : " where ", Shorten(claim.where, kShown), within));
+        return Fail(term.place, shown,
+                    Concat("no cell of the sweep meets \"", shown, "\"",
+                           claim.where.empty() ? "" : " where ", Shorten(claim.where, kShown),
+                           within, CellsText()));
       }
       if (both.size() > 1) {
         return Fail(
@@ -158,10 +168,26 @@ class Binder {
       }
       terms.push_back({both.front(), term.weight});
     }
+    if (!CheckLayers(claim, terms)) return false;
     BoundClaim bound{.claim = index,
                      .id = name.empty() ? claim.id : Concat(claim.id, "[", name, "]")};
     SetSides(claim, terms, &bound);
     bound_.claims.push_back(std::move(bound));
+    return true;
+  }
+
+  // A layer that no model has would never have the property, and the claim would fail for good.
+  bool CheckLayers(const Claim& claim, const std::vector<BoundTerm>& terms) {
+    for (const BoundTerm& term : terms) {
+      const Cell& cell = bound_.configurations[term.configuration];
+      const std::int64_t layers = cell.job.Int("model.layers");
+      for (const std::int64_t layer : claim.layers.listed) {
+        if (layer < layers) continue;
+        return Fail(claim.place, Concat(layer),
+                    Concat("layer ", layer, " does not exist: the models of ", cell.pe_label,
+                           " have ", layers, ", which count from 0"));
+      }
+    }
     return true;
   }
 
@@ -201,6 +227,20 @@ class Binder {
 };
 
 }  // namespace
+
+absl::Status CheckCanBeSettled(const BoundSheet& sheet) {
+  for (const experiment::Analysis& analysis : sheet.sweep.analyses()) {
+    if (analysis.name == "head_ablation") return absl::OkStatus();
+  }
+  for (const BoundClaim& bound : sheet.claims) {
+    if (!IsAboutAblation(sheet.sheet.claims[bound.claim].metric)) continue;
+    return absl::InvalidArgumentError(
+        Concat("claim ", bound.id, " is about what heads are worth, but the jobs of sweep ",
+               Escape(sheet.sweep.name()),
+               " do not measure it; the sweep needs analyses: [head_ablation]"));
+  }
+  return absl::OkStatus();
+}
 
 experiment::SweepResult ParseSweepOf(const Sheet& sheet, const std::string& document) {
   experiment::SweepResult parsed = experiment::ParseSweep(document, {{"seed", "0"}});

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "core/claims/sheet.h"
 #include "core/experiment/sweep.h"
 
@@ -57,6 +58,10 @@ experiment::SweepResult ParseSweepOf(const Sheet& sheet, const std::string& docu
 // Each cell that a claim names must be exactly one configuration of the sweep, which ParseSweepOf
 // returned.
 BindResult Bind(const Sheet& sheet, const experiment::Sweep& sweep);
+
+// INVALID_ARGUMENT if the sweep's jobs, as they are trained, cannot give a claim its values: the
+// sweep does not ask for the analysis that the claim is about.
+absl::Status CheckCanBeSettled(const BoundSheet& sheet);
 
 // What identifies a sheet: the SHA-256 of the sheet's bytes, a NUL, and the bytes of its
 // sweep.

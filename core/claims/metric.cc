@@ -29,6 +29,11 @@ absl::Status CheckMetric(Kind kind, const std::string& metric) {
                                            " (for a number use above or between)"));
 }
 
+bool IsFraction(const std::string& metric) {
+  const auto parsed = results::ParseMetric(metric);
+  return parsed.ok() && (results::IsShare(*parsed) || metric == "max_drop");
+}
+
 bool IsAboutAblation(const std::string& metric) {
   const auto& properties = Properties();
   if (std::find(properties.begin(), properties.end(), metric) != properties.end()) return true;

@@ -24,6 +24,9 @@ const std::vector<std::string>& Properties();
 // INVALID_ARGUMENT, with the known names, if claims of this kind cannot be about the metric.
 absl::Status CheckMetric(Kind kind, const std::string& metric);
 
+// Whether the metric lies in 0 to 1, so that differences lie in -1 to 1.
+bool IsFraction(const std::string& metric);
+
 // Whether the metric is about what removing something costs. Such a claim is judged only on seeds
 // that have learned something.
 bool IsAboutAblation(const std::string& metric);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <cmath>
 #include <functional>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -339,6 +340,15 @@ class SheetReader {
       Say(source, "low below high",
           Concat("between needs a low below its high, not ", catalog::NumberToText(claim.low),
                  " and ", catalog::NumberToText(claim.high)));
+    }
+    if (claim.kind != Kind::kMost && claim.kind != Kind::kContrast && IsFraction(claim.metric)) {
+      for (const double limit : {claim.low, claim.high}) {
+        if (limit >= -1 && limit <= 1) continue;
+        return Say(source, "-1 to 1",
+                   Concat(claim.metric, " is a fraction: write ",
+                          catalog::NumberToText(std::abs(limit) / 100), " for ",
+                          catalog::NumberToText(std::abs(limit)), " points"));
+      }
     }
   }
 

@@ -133,6 +133,7 @@ absl::Status ClaimsService::DoRegister(const grpc::ServerContext& context,
   PELAB_ASSIGN_OR_RETURN(const Turns::Turn turn, parts_.admission.Document(context));
   PELAB_ASSIGN_OR_RETURN(const claims::BoundSheet bound,
                          rpc::BindSheetDocument(request.document(), request.sweep_document()));
+  PELAB_RETURN_IF_ERROR(claims::CheckCanBeSettled(bound));
   PELAB_ASSIGN_OR_RETURN(const auto reader, parts_.readers.Take());
   const claims::Sheet& sheet = bound.sheet;
   const std::string& sweep_document =

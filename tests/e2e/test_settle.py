@@ -227,7 +227,8 @@ class Settle(SettleCase):
         settler = self.begin(sheet)
         self.wait_round(2)
         self.assertEqual(self.interrupt(settler), 130, self.logs())
-        self.assertIn(f"go on with: pelab settle {sheet} --db", self.logs())
+        self.assertRegex(self.logs(), f"go on with: pelab settle {sheet} --db .* --cpu-slots 2 "
+                                      "--threads-per-slot 1")
         self.assertEqual(self.trainers(), [])
         self.ok(self.settle(sheet))
         self.recount()

@@ -249,7 +249,8 @@ class Claims {
     verdicts.update({ columns: [
       { key: 'id', label: 'claim', kind: 'text' },
       { key: 'verdict', label: 'verdict', kind: 'verdict' },
-      { key: 'standing', label: 'standing', kind: 'text' },
+      { key: 'standing', label: 'standing', kind: 'text',
+        title: 'open: gets further seeds; futile: given up, unlikely to be decided' },
       { key: 'e', label: 'e', kind: 'number' },
       { key: 'threshold', label: 'threshold', kind: 'number' },
       { key: 'seeds', label: 'seeds', kind: 'count' },

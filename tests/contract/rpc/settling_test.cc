@@ -274,6 +274,11 @@ TEST_F(SettlingTest, BadRequestsRegisterNothing) {
       "name: s\nsweep: sweep.yaml\nclaims: [{id: a, above: {metric: test_accuracy, a: pe=mla, ",
       "b: pe=nope}}]\n");
   EXPECT_EQ(Register(&settlement, lacks).error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+  const std::string no_analyses = absl::StrCat(
+      "name: s\nsweep: {name: t, pe: [rope, nope], task: {name: distance, length: 16}, ",
+      "analyses: []}\nclaims: [{id: a, most: {metric: deposit, cell: pe=rope}}]\n");
+  EXPECT_THAT(Register(&settlement, no_analyses).error_message(),
+              HasSubstr("the sweep needs analyses: [head_ablation]"));
   EXPECT_EQ(Register(&settlement, kSheet, false, -1).error_code(),
             grpc::StatusCode::INVALID_ARGUMENT);
   EXPECT_EQ(Register(&settlement, std::string(2 << 20, '#')).error_code(),

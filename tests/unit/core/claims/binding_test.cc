@@ -127,6 +127,39 @@ TEST(BindingTest, CellsThatTheSweepCannotMake) {
       HasSubstr("each: unknown field \"prtocol\""));
 }
 
+TEST(BindingTest, NamesThatAreMistakenGetTheCellsOfTheSweep) {
+  EXPECT_THAT(
+      BindError("  - {id: a, between: {metric: test_accuracy, cell: pe=roep, low: 0, high: 1},\n"
+                "     where: protocol=clean}\n"),
+      HasSubstr("; it has nope distance clean, nope distance published, partial_rope"));
+}
+
+TEST(BindingTest, ALayerThatNoModelHas) {
+  const std::string claim =
+      "  - {id: a, most: {metric: deposit, cell: pe=rope, layers: [0, 2]}, where: "
+      "protocol=clean}\n";
+  EXPECT_THAT(BindError(claim), HasSubstr("s.yaml:4:5: layer 2 does not exist: the models of rope "
+                                          "have 2, which count from 0"));
+  Bound(
+      "  - {id: a, most: {metric: deposit, cell: pe=rope, layers: [0, 1]}, where: "
+      "protocol=clean}\n",
+      kTwoProtocols);
+}
+
+TEST(BindingTest, ClaimsAboutHeadsNeedTheirAnalysis) {
+  const std::string drop =
+      "  - {id: d, above: {metric: max_drop, a: pe=rope, b: pe=nope}, where: protocol=clean}\n";
+  const std::string without = Concat(kTwoProtocols, "analyses: []\n");
+  const absl::Status lacking = CheckCanBeSettled(Bound(drop, without));
+  EXPECT_EQ(lacking.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(lacking.message()), HasSubstr("claim d is about what heads are worth"));
+  EXPECT_TRUE(CheckCanBeSettled(Bound(drop, kTwoProtocols)).ok());  // it is the default
+  const std::string plain =
+      "  - {id: a, above: {metric: test_accuracy, a: pe=rope, b: pe=nope}, where: "
+      "protocol=clean}\n";
+  EXPECT_TRUE(CheckCanBeSettled(Bound(plain, without)).ok());
+}
+
 TEST(BindingTest, ABrokenInlineSweepHasThePlaceOfItsKey) {
   const SheetResult read = ReadSheet(
       "name: s\nsweep: {name: t, pe: ropee, task: distance}\n"
