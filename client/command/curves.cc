@@ -132,8 +132,8 @@ void AddCurves(Commands& commands) {
   AddWhere(app, options->where);
   app->add_option(
       "--metric", options->metric,
-      "what to plot: test_accuracy, train_accuracy, test_loss, train_loss or learning_rate "
-      "[default: test_accuracy]; json and csv carry all");
+      "what to plot: test_accuracy, train_accuracy, train_eval_accuracy, test_loss, train_loss or "
+      "learning_rate [default: test_accuracy]; json and csv carry all");
   AddPaperOptions(app, options->paper);
   app->callback([&commands, options] {
     commands.chosen = [&commands, options] { return Run(*commands.context, *options); };

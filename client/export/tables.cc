@@ -37,6 +37,11 @@ ExportTable JobsTable(const std::vector<std::string>& fields) {
        {"train_total", "examples behind train_accuracy"},
        {"test_correct", "examples behind test_accuracy that were right"},
        {"test_total", "examples behind test_accuracy"},
+       {"train_eval_accuracy",
+        "fraction 0 to 1, after the last epoch, of a sample of the training examples, without "
+        "dropout"},
+       {"train_eval_correct", "examples behind train_eval_accuracy that were right"},
+       {"train_eval_total", "examples behind train_eval_accuracy"},
        {"trained", "true once training is done: then its results stay"},
        {"train_loss", "mean cross-entropy in nats, of the last epoch, in training mode"},
        {"test_loss", "mean cross-entropy in nats, of the last epoch"},
@@ -91,7 +96,11 @@ ExportTable CurvesTable() {
            {"train_correct", "training examples that were right"},
            {"train_total", "training examples"},
            {"test_correct", "test examples that were right"},
-           {"test_total", "test examples"}}};
+           {"test_total", "test examples"},
+           {"train_eval_accuracy",
+            "fraction 0 to 1, of a sample of the training examples, without dropout"},
+           {"train_eval_correct", "examples of that sample that were right"},
+           {"train_eval_total", "examples of that sample"}}};
 }
 
 ExportTable HeadAblationsTable() {

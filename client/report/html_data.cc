@@ -88,14 +88,18 @@ Json CellJson(const ReportInput& input, const results::Cell& cell) {
                             [](const auto& job) {
                               return If(job.has_train_accuracy(), job.train_accuracy());
                             })},
+          {"fit", Summary(cell,
+                          [](const auto& job) {
+                            return If(job.has_train_eval_accuracy(), job.train_eval_accuracy());
+                          })},
           {"best", Summary(cell,
                            [](const auto& job) {
                              return If(job.has_best_test_accuracy(), job.best_test_accuracy());
                            })},
           {"gap", Summary(cell,
                           [](const auto& job) {
-                            return If(job.has_train_accuracy() && job.has_test_accuracy(),
-                                      job.train_accuracy() - job.test_accuracy());
+                            return If(job.has_train_eval_accuracy() && job.has_test_accuracy(),
+                                      job.train_eval_accuracy() - job.test_accuracy());
                           })},
           {"wall",
            Summary(cell,

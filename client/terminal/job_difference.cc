@@ -41,8 +41,8 @@ Flat ResultOf(const v1::JobRow& job) {
   Flat all;
   const Json row = results::ToJson(job, "");
   for (const char* name : {"state", "attempts", "epochs_done", "train_correct", "train_total",
-                           "train_accuracy", "test_correct", "test_total", "test_accuracy",
-                           "best_test_accuracy", "wall_seconds", "error"}) {
+                           "train_accuracy", "train_eval_accuracy", "test_correct", "test_total",
+                           "test_accuracy", "best_test_accuracy", "wall_seconds", "error"}) {
     all[name] = row.at(name);
   }
   return all;

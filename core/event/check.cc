@@ -164,6 +164,10 @@ std::string WhatIsWrong(const v1::Epoch& epoch) {
   rules.FromZero("test_loss", epoch.test_loss());
   rules.Score("train_correct", epoch.train_correct(), "train_total", epoch.train_total());
   rules.Score("test_correct", epoch.test_correct(), "test_total", epoch.test_total());
+  if (epoch.has_train_eval_correct() || epoch.has_train_eval_total()) {
+    rules.Score("train_eval_correct", epoch.train_eval_correct(), "train_eval_total",
+                epoch.train_eval_total());
+  }
   rules.FromZero("learning_rate", epoch.learning_rate());
   rules.Seconds("seconds", epoch.seconds());
   return std::move(rules).What();

@@ -57,6 +57,9 @@ std::string WhatIsWrong(const v1::Epoch& epoch, const JobFacts& job) {
       WhatIsWrongWithTotal(of, "train_total", epoch.train_total(), job.train_examples,
                            job.every_example_scored, "the job's training examples");
   if (!wrong.empty()) return wrong;
+  wrong = WhatIsWrongWithTotal(of, "train_eval_total", epoch.train_eval_total(), job.train_examples,
+                               false, "the job's training examples");
+  if (!wrong.empty()) return wrong;
   return WhatIsWrongWithTotal(of, "test_total", epoch.test_total(), job.test_examples,
                               job.every_example_scored, "the job's test examples");
 }

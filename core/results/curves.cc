@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <string_view>
 #include <utility>
 
@@ -10,19 +11,24 @@
 namespace pelab::results {
 namespace {
 
-using CurveColumn = double (v1::CurveRow::*)() const;
+using CurveColumn = double (*)(const v1::CurveRow&);
 constexpr std::pair<std::string_view, CurveColumn> kCurveMetrics[] = {
-    {"test_accuracy", &v1::CurveRow::test_accuracy},
-    {"train_accuracy", &v1::CurveRow::train_accuracy},
-    {"test_loss", &v1::CurveRow::test_loss},
-    {"train_loss", &v1::CurveRow::train_loss},
-    {"learning_rate", &v1::CurveRow::learning_rate}};
+    {"test_accuracy", [](const v1::CurveRow& row) { return row.test_accuracy(); }},
+    {"train_accuracy", [](const v1::CurveRow& row) { return row.train_accuracy(); }},
+    {"train_eval_accuracy",
+     [](const v1::CurveRow& row) {
+       return row.has_train_eval_accuracy() ? row.train_eval_accuracy()
+                                            : std::numeric_limits<double>::quiet_NaN();
+     }},
+    {"test_loss", [](const v1::CurveRow& row) { return row.test_loss(); }},
+    {"train_loss", [](const v1::CurveRow& row) { return row.train_loss(); }},
+    {"learning_rate", [](const v1::CurveRow& row) { return row.learning_rate(); }}};
 
 CurveColumn ColumnOf(const std::string& metric) {
   for (const auto& [name, column] : kCurveMetrics) {
     if (metric == name) return column;
   }
-  return &v1::CurveRow::test_accuracy;
+  return ColumnOf("test_accuracy");
 }
 
 bool IsGivenUp(const v1::JobRow& job) {
@@ -58,7 +64,7 @@ void MeanCurves::AddRow(const v1::CurveRow& row) {
     sum_ = cell == cell_of_.end() ? nullptr : &sums_[cell->second];
     if (sum_ != nullptr) ++sum_->jobs;
   }
-  if (sum_ != nullptr) sum_->by_epoch[row.epoch()].push_back((row.*value_)());
+  if (sum_ != nullptr) sum_->by_epoch[row.epoch()].push_back(value_(row));
 }
 
 std::vector<MeanCurve> MeanCurves::Curves() const {

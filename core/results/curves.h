@@ -51,7 +51,7 @@ class MeanCurves {
   };
   void AddRow(const v1::CurveRow& row);
 
-  double (v1::CurveRow::*value_)() const;
+  double (*value_)(const v1::CurveRow& row);
   std::unordered_map<std::int64_t, std::size_t> cell_of_;  // by job
   std::vector<Sum> sums_;                                  // by group
   std::int64_t job_ = 0;  // job of the last row; sum_ is its group's sum

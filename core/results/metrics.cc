@@ -58,10 +58,14 @@ constexpr Figure kFigures[] = {
      [](const v1::JobRow& r) {
        return r.has_train_accuracy() ? std::optional(r.train_accuracy()) : std::nullopt;
      }},
+    {"train_eval_accuracy",
+     [](const v1::JobRow& r) {
+       return r.has_train_eval_accuracy() ? std::optional(r.train_eval_accuracy()) : std::nullopt;
+     }},
     {"generalisation_gap",
      [](const v1::JobRow& r) {
-       return r.has_train_accuracy() && r.has_test_accuracy()
-                  ? std::optional(r.train_accuracy() - r.test_accuracy())
+       return r.has_train_eval_accuracy() && r.has_test_accuracy()
+                  ? std::optional(r.train_eval_accuracy() - r.test_accuracy())
                   : std::nullopt;
      }},
     {"wall_seconds",

@@ -72,8 +72,8 @@ std::vector<std::string> AnalysisColumns() {
 }
 
 // Visits the columns in the order of kCurveColumns, many times faster than by their descriptors.
-template <typename Integer, typename Real>
-void VisitCurve(const v1::CurveRow& r, Integer integer, Real real) {
+template <typename Integer, typename Real, typename Absent>
+void VisitCurve(const v1::CurveRow& r, Integer integer, Real real, Absent absent) {
   integer(r.job_id());
   integer(std::int64_t{r.epoch()});
   real(r.train_loss());
@@ -86,6 +86,13 @@ void VisitCurve(const v1::CurveRow& r, Integer integer, Real real) {
   integer(r.train_total());
   integer(r.test_correct());
   integer(r.test_total());
+  if (!r.has_train_eval_total()) {
+    for (int column = 0; column < 3; ++column) absent();
+    return;
+  }
+  real(r.train_eval_accuracy());
+  integer(r.train_eval_correct());
+  integer(r.train_eval_total());
 }
 
 }  // namespace
@@ -174,7 +181,7 @@ void AppendCsv(const v1::CurveRow& row, std::string& out) {
     render::AppendShortest(value, out);
     out += ',';
   };
-  VisitCurve(row, put, put);
+  VisitCurve(row, put, put, [&out] { out += ','; });
   out.back() = '\r';
   out += '\n';
 }
@@ -205,7 +212,8 @@ void AppendObject(const v1::CurveRow& row, std::string& out) {
   };
   VisitCurve(
       row, [&](std::int64_t value) { put([&] { render::AppendShortest(value, out); }); },
-      [&](double value) { put([&] { render::AppendJson(value, out); }); });
+      [&](double value) { put([&] { render::AppendJson(value, out); }); },
+      [&] { put([&] { out += "null"; }); });
   out.resize(out.size() - layout.comma.size());
   out += layout.close;
 }

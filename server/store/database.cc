@@ -87,6 +87,10 @@ int Database::BindFields(SQLite::Statement& s, int i, const google::protobuf::Me
   const google::protobuf::Reflection& values = *message.GetReflection();
   for (int at = 0; at < type.field_count(); ++at) {
     const Field* field = type.field(at);
+    if (field->has_presence() && !values.HasField(message, field)) {
+      s.bind(i + at);  // NULL
+      continue;
+    }
     switch (field->cpp_type()) {
       case Field::CPPTYPE_INT32:
         Bind(s, i + at, values.GetInt32(message, field));

@@ -50,6 +50,12 @@ struct Blob {
   const std::string& data;
 };
 
+// The value to bind: NULL if there is none.
+template <typename T>
+std::optional<T> If(bool has, const T& value) {
+  return has ? std::optional<T>(value) : std::nullopt;
+}
+
 // The fields of a message, as the names of columns: "epoch, train_loss, …". A field has the name of
 // its column, so the columns of an epoch are listed in fleet.proto and in the schema only.
 std::string ColumnsOf(const google::protobuf::Descriptor* message);

@@ -32,8 +32,9 @@ void ResetSummary(Batch& batch, std::int64_t job_id, int start) {
   batch.db.Execute(
       "UPDATE jobs SET epochs_done = ?2, "
       "diverged = 0, (train_loss, train_correct, train_total, test_loss, test_correct, "
-      "test_total) = (SELECT train_loss, train_correct, train_total, test_loss, test_correct, "
-      "test_total FROM accepted_epochs "
+      "test_total, train_eval_correct, train_eval_total) = (SELECT train_loss, train_correct, "
+      "train_total, test_loss, test_correct, test_total, train_eval_correct, train_eval_total "
+      "FROM accepted_epochs "
       "WHERE waits = 0 AND job_id = ?1 AND epoch = ?2 - 1), "
       "(best_test_correct, best_test_total) = (SELECT test_correct, test_total "
       "FROM accepted_epochs WHERE waits = 0 AND job_id = ?1 AND epoch < ?2 "
@@ -379,10 +380,14 @@ void Batch::Flush(AttemptRow& row) {
     db.Execute(
         "UPDATE jobs SET epochs_done = ?, train_correct = ?, train_total = ?, test_correct = ?, "
         "test_total = ?, best_test_correct = ?, best_test_total = ?, train_loss = ?, "
-        "test_loss = ?, wall_seconds = coalesce(?, wall_seconds) WHERE job_id = ?",
+        "test_loss = ?, train_eval_correct = ?, train_eval_total = ?, "
+        "wall_seconds = coalesce(?, wall_seconds) WHERE job_id = ?",
         row.epochs_done, row.last->train_correct(), row.last->train_total(),
         row.last->test_correct(), row.last->test_total(), row.best_correct, row.best_total,
-        row.last->train_loss(), row.last->test_loss(), row.wall_seconds, row.job_id);
+        row.last->train_loss(), row.last->test_loss(),
+        If(row.last->has_train_eval_total(), row.last->train_eval_correct()),
+        If(row.last->has_train_eval_total(), row.last->train_eval_total()), row.wall_seconds,
+        row.job_id);
     if (row.epochs_done == row.epochs) JudgeDivergence(db, row.job_id);
   } else if (row.wall_seconds) {
     db.Execute("UPDATE jobs SET wall_seconds = ? WHERE job_id = ?", *row.wall_seconds, row.job_id);

@@ -43,11 +43,6 @@ std::optional<Here> FindHere(Database& db, const std::string& key) {
               .epochs_done = row.Int(5)};
 }
 
-template <typename T>
-std::optional<T> If(bool has, const T& value) {
-  return has ? std::optional<T>(value) : std::nullopt;
-}
-
 // The epoch at which an attempt of a job of `epochs` epochs starts.
 int StartOf(const v1::ImportedAttempt& attempt, int epochs) {
   return attempt.has_start_epoch() ? attempt.start_epoch() : epochs;
@@ -199,7 +194,7 @@ class Importer {
       if (best == nullptr || Accuracy(epoch) > Accuracy(*best)) best = &epoch;
     }
     std::optional<std::int64_t> train_correct, train_total, test_correct, test_total, best_correct,
-        best_total;
+        best_total, train_eval_correct, train_eval_total;
     std::optional<double> train_loss, test_loss;
     if (best != nullptr) {
       const v1::Epoch& last = write_.epochs.back();
@@ -209,6 +204,10 @@ class Importer {
       train_total = last.train_total();
       test_correct = last.test_correct();
       test_total = last.test_total();
+      if (last.has_train_eval_total()) {
+        train_eval_correct = last.train_eval_correct();
+        train_eval_total = last.train_eval_total();
+      }
       best_correct = best->test_correct();
       best_total = best->test_total();
     }
@@ -216,17 +215,19 @@ class Importer {
         "INSERT INTO jobs (key, generation, pe, pe_version, pe_label, task, task_version, "
         "protocol, seed, configuration_id, device_kind, memory_bytes, state, trained, epochs, "
         "epochs_done, attempts, train_correct, train_total, test_correct, test_total, "
-        "best_test_correct, best_test_total, train_loss, test_loss, wall_seconds, device, "
-        "execution_json, created_at, ended_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, "
-        "'succeeded', 1, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        "best_test_correct, best_test_total, train_loss, test_loss, train_eval_correct, "
+        "train_eval_total, wall_seconds, device, execution_json, created_at, ended_at) VALUES (?, "
+        "?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'succeeded', 1, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, "
+        "?, ?, ?, ?, ?)",
         cell.key, generation, cell.requirement.pe, cell.requirement.pe_version, cell.pe_label,
         cell.requirement.task, cell.requirement.task_version, cell.protocol_label, cell.seed,
         ConfigurationWith(batch_.db, experiment::TemplateOf(cell.spec_json, cell.seed)),
         cell.requirement.device_kind, cell.requirement.memory_bytes, cell.epochs,
         static_cast<int>(write_.epochs.size()), write_.job.attempts_size(), train_correct,
         train_total, test_correct, test_total, best_correct, best_total, train_loss, test_loss,
-        If(job.has_wall_seconds(), job.wall_seconds()), If(job.has_device(), job.device()),
-        If(job.has_execution_json(), job.execution_json()), job.created_at_ms(), job.ended_at_ms());
+        train_eval_correct, train_eval_total, If(job.has_wall_seconds(), job.wall_seconds()),
+        If(job.has_device(), job.device()), If(job.has_execution_json(), job.execution_json()),
+        job.created_at_ms(), job.ended_at_ms());
     job_id_ = batch_.db.LastId();
     JudgeDivergence(batch_.db, job_id_);
   }

@@ -150,7 +150,8 @@ class Agreement(Case):
             self.assertEqual(sum(row.figure == "gini" for row in rows), 6)
             totals = {row.where.split(":")[0]: row.own for row in rows if row.figure == "total"}
             if all_scored(job):
-                self.assertEqual(totals, {"test set": 96, "zero head clean test": 96,
+                self.assertEqual(totals, {"test set": 96, "training sample": 160,
+                                          "zero head clean test": 96,
                                           "zero authors authors all": 256})
             else:
                 self.assertLess(totals["zero authors authors all"], 256)

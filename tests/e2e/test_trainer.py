@@ -35,6 +35,7 @@ class Run(TrainerCase):
         self.assertEqual([epoch["epoch"] for epoch in epochs], [0, 1, 2])
         self.assertEqual({(epoch["train_total"], epoch["test_total"]) for epoch in epochs},
                          {(256, 64)})
+        self.assertEqual({epoch["train_eval_total"] for epoch in epochs}, {250})  # of 256
         matrix = next(event for event in events if event["event"] == "head_ablation")
         self.check_matrix(matrix, total=64, chance=1 / 8)
         self.assertEqual(matrix["intact_correct"], epochs[-1]["test_correct"])

@@ -37,10 +37,10 @@ def ablation_of(spec, tensors, data, parameters):
                     chunk_size(spec))
 
 
-def test_scores(ablation):
-    """The intact model's Scores on the scored examples of the test set."""
+def intact_scores(ablation, begin, end):
+    """The intact model's Scores on the scored ones of the examples [begin, end)."""
     data, found = ablation.data, []
-    for indices in ablation.chunks(data.train_examples, len(data.classes)):
+    for indices in ablation.chunks(begin, end):
         scored = indices[data.scored[indices]]
         if len(scored):
             found.append(score(ablation.intact(scored), data.classes[scored]))
@@ -94,6 +94,12 @@ def compare_deposits(name, analysis, chance, decoder, rows):
         rows.real(where, "drop_standard_error", row["drop_standard_error"], error, report.EXACT)
 
 
+def train_sample(spec):
+    """How many training examples are evaluated after an epoch (docs/formats.md, v_curves)."""
+    examples = spec["task"]["train_examples"]
+    return min(examples, max(250, min(1000, examples // 10)))
+
+
 def check_job(store, job_id, data_of):
     """(the job, its rows). `data_of(spec)` gives the data and their SHA-256."""
     job = store.job(job_id)
@@ -104,9 +110,13 @@ def check_job(store, job_id, data_of):
     rows.equal("data", "sha256", sorted(store.data_sha256(job_id)), [sha256])
     intact = {"method": "zero", "target": "head", "hygiene": "clean", "data": "test",
               "max_examples": 0}
-    scores = test_scores(ablation_of(spec, tensors, data, intact))
+    model = ablation_of(spec, tensors, data, intact)
     rows.intact("test set", job["test_correct"], job["test_total"], store.last_test_loss(job_id),
-                scores)
+                intact_scores(model, data.train_examples, len(data.classes)))
+    if job["train_eval_total"] is not None:
+        fit = intact_scores(model, 0, train_sample(spec))
+        rows.equal("training sample", "total", job["train_eval_total"], len(fit.right))
+        rows.count("training sample", "correct", job["train_eval_correct"], fit.right.sum(), fit)
     for analysis in store.ablations(job_id):
         compare_ablation(spec, tensors, data, analysis, rows)
     return job, rows
@@ -167,7 +177,8 @@ def recount(arguments):
                   "hygiene": arguments.hygiene,
                   "data": arguments.examples, "max_examples": arguments.max_examples}
     ablation = ablation_of(spec, tensors, data, parameters)
-    scores = test_scores(ablation)
+    scores = intact_scores(ablation, ablation.data.train_examples,
+                           len(ablation.data.classes))
     intact, entries = ablation.run()
     rows = [["test set", *figures(scores, scores)], ["intact", *figures(intact, intact)]]
     rows += [[f"layer {layer} head {head}", *figures(entry, intact)]

@@ -43,7 +43,8 @@ train: {epochs: 15}
 ROW_METRICS = {
     "test_accuracy": "test_accuracy", "best_test_accuracy": "best_test_accuracy",
     "train_accuracy": "train_accuracy",
-    "generalisation_gap": "train_accuracy - test_accuracy", "wall_seconds": "wall_seconds",
+    "train_eval_accuracy": "train_eval_accuracy",
+    "generalisation_gap": "train_eval_accuracy - test_accuracy", "wall_seconds": "wall_seconds",
 }
 INDICES = ("max_drop", "top_share", "top_ratio", "gini", "effective_heads", "deposits")
 MASK = (1 << 64) - 1

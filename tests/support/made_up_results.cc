@@ -82,6 +82,8 @@ v1::Epoch MadeUpJob::EpochAt(int epoch) const {
   made.set_train_loss(-std::log(std::max(train, 1e-3)));
   made.set_train_correct(Count(train, train_));
   made.set_train_total(train_);
+  made.set_train_eval_correct(Count(train + 0.1 * (1 - train), train_ / 10));
+  made.set_train_eval_total(train_ / 10);
   made.set_test_loss(-std::log(std::max(test, 1e-3)));
   made.set_test_correct(Count(test, test_));
   made.set_test_total(test_);

@@ -135,10 +135,10 @@ class Results:
         for row in connection.execute(
                 "SELECT j.job_id, j.seed, j.pe, j.task, j.protocol, j.pe_label, j.spec_json, "
                 "j.state, j.trained, j.test_accuracy, j.best_test_accuracy, j.train_accuracy, "
-                "j.wall_seconds FROM v_jobs AS j WHERE job_id IN "
+                "j.wall_seconds, j.train_eval_accuracy FROM v_jobs AS j WHERE job_id IN "
                 "(SELECT job_id FROM v_sweep_jobs WHERE sweep_id = ?)", (sweep,)):
             (job, seed, pe, task, protocol, label, spec, state, trained, test, best, train,
-             wall) = row
+             wall, fit) = row
             spec = json.loads(spec)
             plain = {**spec, "seed": None, "task": {**spec["task"]}}
             if plain["task"].get("data_seed") == seed:
@@ -151,8 +151,8 @@ class Results:
             self.jobs.setdefault(name, {})[seed] = {
                 "job": job, "done": done, "lost": not done and self._not_finite(job, state),
                 "test_accuracy": test, "best_test_accuracy": best, "train_accuracy": train,
-                "wall_seconds": wall,
-                "generalisation_gap": train - test if done else None}
+                "wall_seconds": wall, "train_eval_accuracy": fit,
+                "generalisation_gap": fit - test if done and fit is not None else None}
 
     def _not_finite(self, job, state):
         if state != "failed":

@@ -22,7 +22,7 @@ SOURCE = pathlib.Path(__file__).resolve().parents[2]
 
 COMMON = ["event", "job"]
 EPOCH = ["epoch", "train_loss", "train_correct", "train_total", "test_loss", "test_correct",
-         "test_total", "learning_rate", "seconds"]
+         "test_total", "learning_rate", "seconds", "train_eval_correct", "train_eval_total"]
 MEMBERS = {
     "hello": ["protocol", "trainer", "libtorch", "device", "device_name", "threads", "micro_batch",
               "packing", "start_epoch",

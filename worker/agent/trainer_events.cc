@@ -90,13 +90,14 @@ class Members {
   const std::string event_;
 };
 
-// Reads the members that have the names of the message's fields.
+// Reads the members that have the names of the message's fields; an optional field may be absent.
 void ReadNumbers(const Members& members, google::protobuf::Message* message) {
   using Field = google::protobuf::FieldDescriptor;
   const google::protobuf::Descriptor& type = *message->GetDescriptor();
   for (int i = 0; i < type.field_count(); ++i) {
     const Field* field = type.field(i);
     const char* name = field->name().c_str();
+    if (field->has_presence() && !members.Has(name)) continue;
     switch (field->cpp_type()) {
       case Field::CPPTYPE_INT32:
         message->GetReflection()->SetInt32(message, field, members.Int32(name));

@@ -36,6 +36,11 @@ inline constexpr std::int64_t kCpuChunkBytes = std::int64_t{16} << 20;
 inline constexpr std::int64_t kGpuChunkBytes = std::int64_t{512} << 20;
 inline constexpr std::int64_t kChunkExamples = 1024;  // examples that it evaluates at once
 
+// Evaluation of the training examples after each epoch: a tenth of them, between these numbers, so
+// that it takes a few percent of the training. Other numbers change train_eval_accuracy.
+inline constexpr std::int64_t kLeastFitExamples = 250;
+inline constexpr std::int64_t kMostFitExamples = 1000;
+
 // Sections, into which a batch is divided by length.
 inline constexpr std::int64_t kSections = 8;               // sections of a batch
 inline constexpr std::int64_t kLeastSectionExamples = 32;  // fewer do not fill a device

@@ -15,8 +15,8 @@ from pelab import _catalog, _columns, _statistics
 from pelab._jobs import INDICES, SEED_MARK, JobRows
 from pelab.errors import InvalidInput
 
-METRICS = ("test_accuracy", "best_test_accuracy", "train_accuracy", "wall_seconds",
-           "generalisation_gap", *INDICES)
+METRICS = ("test_accuracy", "best_test_accuracy", "train_accuracy", "train_eval_accuracy",
+           "wall_seconds", "generalisation_gap", *INDICES)
 _NOT_COLUMNS = {"pe", "pe_label", "task", "pe.name", "task.name"}
 Fields = Mapping[str, Any]  # "train.lr": 0.0001
 

@@ -91,7 +91,8 @@ class JobRows:
             value = self.rows[index][place]
             return bool(value) if _columns.JOBS[name] == "bool" else value
         if name == "generalisation_gap":
-            train, test = self.value(index, "train_accuracy"), self.value(index, "test_accuracy")
+            train = self.value(index, "train_eval_accuracy")
+            test = self.value(index, "test_accuracy")
             return None if train is None or test is None else train - test
         if name == "epochs_to" and argument is not None:
             return self._reached(argument).get(self.rows[index][0])

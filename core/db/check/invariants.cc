@@ -24,12 +24,15 @@ const std::vector<Invariant> kCurves = {
      "FROM v_curves GROUP BY job_id) AS c USING (job_id) "
      "WHERE j.epochs_done <> coalesce(c.stored, 0)"},
     {"final accuracies are those of the last epoch",
-     "SELECT printf('job %d: the summary says %s/%s in training and %s/%s in the test, its last "
-     "epoch %d/%d and %d/%d', j.job_id, j.train_correct, j.train_total, j.test_correct, "
-     "j.test_total, c.train_correct, c.train_total, c.test_correct, c.test_total) "
+     "SELECT printf('job %d: the summary says %s/%s in training, %s/%s of it without dropout and "
+     "%s/%s in the test, its last epoch %d/%d, %s/%s and %d/%d', j.job_id, j.train_correct, "
+     "j.train_total, j.train_eval_correct, j.train_eval_total, j.test_correct, j.test_total, "
+     "c.train_correct, c.train_total, c.train_eval_correct, c.train_eval_total, c.test_correct, "
+     "c.test_total) "
      "FROM jobs AS j JOIN v_curves AS c ON c.job_id = j.job_id AND c.epoch = j.epochs_done - 1 "
-     "WHERE (j.train_correct, j.train_total, j.test_correct, j.test_total) IS NOT "
-     "(c.train_correct, c.train_total, c.test_correct, c.test_total)"},
+     "WHERE (j.train_correct, j.train_total, j.train_eval_correct, j.train_eval_total, "
+     "j.test_correct, j.test_total) IS NOT (c.train_correct, c.train_total, "
+     "c.train_eval_correct, c.train_eval_total, c.test_correct, c.test_total)"},
     {"final losses are those of the last epoch, and say which trainings diverged",
      "SELECT printf('job %d: the summary says %s in training, %s in the test, diverged %d; its "
      "last epoch %s and %s, and divergence is above %s', j.job_id, j.train_loss, j.test_loss, "

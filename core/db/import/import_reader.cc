@@ -278,6 +278,7 @@ void CurveHash::Add(const v1::Epoch& epoch) {
   for (int i = 0; i < fields.field_count(); ++i) {
     const FieldDescriptor* field = fields.field(i);
     if (field->number() == v1::Epoch::kSecondsFieldNumber) continue;
+    if (field->has_presence() && !get.HasField(epoch, field)) continue;
     AppendBits(field->cpp_type() == FieldDescriptor::CPPTYPE_DOUBLE
                    ? std::bit_cast<std::uint64_t>(get.GetDouble(epoch, field))
                : field->cpp_type() == FieldDescriptor::CPPTYPE_INT32

@@ -403,7 +403,7 @@ absl::StatusOr<Expression> Compile(const Condition& condition) {
     if (column.name == condition.field) return CompileColumn(column, condition);
   }
   if (condition.field == kGap) {
-    return CompareNumber("(j.train_accuracy - j.test_accuracy)", condition);
+    return CompareNumber("(j.train_eval_accuracy - j.test_accuracy)", condition);
   }
   if (condition.field == kEpochsTo) return CompileEpochsTo(condition);
   for (const std::string_view index : kIndices) {

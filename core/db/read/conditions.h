@@ -36,7 +36,7 @@ struct Condition {
 };
 
 // A field is a column of v_jobs, a field of the canonical spec, or one of these:
-// - `generalisation_gap`: train minus test accuracy;
+// - `generalisation_gap`: train_eval_accuracy minus test_accuracy;
 // - `epochs_to(x)`: the first epoch, from 0, in which the test accuracy was x or more;
 // - an index of v_deposits over all layers; the condition holds if it holds for one of the job's
 //   head ablations.

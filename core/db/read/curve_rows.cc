@@ -42,7 +42,7 @@ double Accuracy(std::int64_t correct, std::int64_t total) {
 
 constexpr char kColumns[] =
     "epoch, train_loss, train_correct, train_total, test_loss, test_correct, test_total, "
-    "learning_rate, seconds";
+    "learning_rate, seconds, train_eval_correct, train_eval_total";
 
 // Reads an epoch from a row that begins with kColumns.
 void ReadEpoch(const RawStatement& epoch, v1::CurveRow& row) {
@@ -57,6 +57,10 @@ void ReadEpoch(const RawStatement& epoch, v1::CurveRow& row) {
   row.set_test_accuracy(Accuracy(row.test_correct(), row.test_total()));
   row.set_learning_rate(epoch.Real(7));
   row.set_seconds(epoch.Real(8));
+  if (epoch.IsNull(10)) return;
+  row.set_train_eval_correct(epoch.Integer(9));
+  row.set_train_eval_total(epoch.Integer(10));
+  row.set_train_eval_accuracy(Accuracy(row.train_eval_correct(), row.train_eval_total()));
 }
 
 // Epochs that have arrived but are not in their curve yet: none if nothing trains, otherwise up to

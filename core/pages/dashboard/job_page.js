@@ -12,8 +12,8 @@ const ENDED = new Set(['succeeded', 'failed', 'cancelled']);
 
 function facts(main) {
   const list = make('dl', 'facts-grid');
-  const names = ['Epochs', 'Test accuracy', 'Best', 'Training accuracy', 'Device', 'Wall time',
-                 'Attempts', 'Key'];
+  const names = ['Epochs', 'Test accuracy', 'Best', 'Training accuracy', 'Without dropout',
+                 'Device', 'Wall time', 'Attempts', 'Key'];
   const values = new Map(names.map((name) => {
     const value = make('dd', 'figure');
     const pair = make('div');
@@ -37,6 +37,7 @@ function facts(main) {
     set('Test accuracy', percent(job.test_accuracy, 2));
     set('Best', percent(job.best_test_accuracy, 2));
     set('Training accuracy', percent(job.train_accuracy, 2));
+    set('Without dropout', percent(job.train_eval_accuracy, 2));
     set('Device', job.device ?? '–');
     set('Wall time', job.wall_seconds === null ? '–' : duration(job.wall_seconds));
     set('Attempts', job.attempts);
@@ -73,8 +74,12 @@ function curves(main) {
     nothing.hidden = rows.length > 0;
     both.hidden = rows.length === 0;
     if (!rows.length) return;
-    charts[0].update({ series: [line('test', 'rope', rows, 'test_accuracy'),
-                                line('training', 'nope', rows, 'train_accuracy')] });
+    const accuracies = [line('test', 'rope', rows, 'test_accuracy'),
+                        line('training', 'nope', rows, 'train_accuracy')];
+    if (rows.some((row) => Number.isFinite(row.train_eval_accuracy))) {
+      accuracies.push(line('training, without dropout', 'mla', rows, 'train_eval_accuracy'));
+    }
+    charts[0].update({ series: accuracies });
     charts[1].update({ series: [line('test', 'rope', rows, 'test_loss'),
                                 line('training', 'nope', rows, 'train_loss')] });
   };

@@ -9,6 +9,7 @@ import { get, listen } from './live.js';
 import { jobsText, stateBar, stateCounts, sweepState, timeLeft } from './progress.js';
 
 const CURVE_METRICS = [['test_accuracy', 'test accuracy'], ['train_accuracy', 'training accuracy'],
+                       ['train_eval_accuracy', 'training accuracy without dropout'],
                        ['test_loss', 'test loss'], ['train_loss', 'training loss']];
 const DROP_METRICS = [['accuracy_drop', 'accuracy drop'], ['nll_drop', 'rise of the loss'],
                       ['normalised_drop', 'normalized drop']];

@@ -82,7 +82,8 @@ export function methodsSection() {
     'Intervals hold the mean with 95 % confidence: mean \u00b1 t(97.5 %, n \u2212 1) \u00b7 sd / '
     + '\u221an, with sd over n \u2212 1. They need two seeds.',
     'Accuracies are of the last epoch; training accuracy is the running mean over the epoch in '
-    + 'training mode. Layers, heads and epochs count from 0.',
+    + 'training mode. The gap is the accuracy on a sample of the training examples, without '
+    + 'dropout, less the test accuracy. Layers, heads and epochs count from 0.',
     'A head\u2019s drop is paired: the same examples, with the head and without. It counts where '
     + 'it exceeds 3 standard errors of that pairing.',
     'Nothing is thinned out: every epoch of every curve and every head of every matrix is in this '

@@ -31,13 +31,16 @@ export function resultsSection() {
     { key: 'best', label: 'best epoch', kind: 'interval',
       title: 'The best test accuracy of any epoch' },
     { key: 'train', label: 'training accuracy', kind: 'interval' },
+    { key: 'fit', label: 'without dropout', kind: 'interval',
+      title: 'Accuracy on a sample of the training examples, evaluated like the test' },
     { key: 'gap', label: 'gap', kind: 'points_interval',
-      title: 'Training less test accuracy, in points' },
+      title: 'Accuracy on training examples without dropout less test accuracy, in points' },
     { key: 'wall', label: 'seconds', kind: 'mean', title: 'Of a job, wall time' },
     { key: 'seeds', label: 'seeds', kind: 'note' }];
   made.append(table({ columns, rows: data.cells.map(
     (cell) => ({ ...cell.values, test: cell.test, shortcut: cell.shortcut?.accuracy,
-                 best: cell.best, train: cell.train, gap: cell.gap, wall: cell.wall,
+                 best: cell.best, train: cell.train, fit: cell.fit,
+                 gap: cell.gap, wall: cell.wall,
                  seeds: seedsNote(cell) })
   ) },
     { label: 'Results' }));

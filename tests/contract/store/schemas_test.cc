@@ -88,7 +88,10 @@ class SchemaTest : public testing::TestWithParam<int> {
     std::string all;
     for (const char* sql :
          {"SELECT job_id, key, generation, state, seed, epochs, attempts, spec_json FROM v_jobs",
-          "SELECT * FROM v_curves", "SELECT sweep_id, name, state, document, cells FROM sweeps",
+          "SELECT job_id, epoch, train_loss, train_accuracy, test_loss, test_accuracy, "
+          "learning_rate, seconds, train_correct, train_total, test_correct, test_total "
+          "FROM v_curves",
+          "SELECT sweep_id, name, state, document, cells FROM sweeps",
           "SELECT sweep_id, ordinal, job_id, claimed FROM sweep_jobs",
           "SELECT attempt_id, outcome, token, last_sequence FROM attempts",
           "SELECT job_id, method, layer, head, correct, total FROM v_head_ablation",

@@ -32,7 +32,7 @@ def job(job_id, seed, accuracy=0.5, pe="rope", task="distance", state="succeeded
         "job_id": job_id, "key": f"{job_id:064x}", "pe": pe, "pe_label": label or pe, "task": task,
         "protocol": protocol, "seed": seed, "state": state, "device": None,
         "test_accuracy": accuracy, "best_test_accuracy": accuracy,
-        "train_accuracy": accuracy, "wall_seconds": 1.5, "error": error,
+        "train_accuracy": 0.0, "train_eval_accuracy": accuracy, "wall_seconds": 1.5, "error": error,
         "trained": state == "succeeded" if trained is None else trained,
         "spec_json": json.dumps(spec, separators=(",", ":"), sort_keys=True)}
     return tuple(values.values())

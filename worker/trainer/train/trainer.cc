@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "worker/trainer/limits.h"
 #include "worker/trainer/model/kernel_calls.h"
 #include "worker/trainer/protocol/error.h"
 #include "worker/trainer/protocol/stop.h"
@@ -33,16 +34,26 @@ bool HasDeviceSteps(const ParameterSet& parameters) {
 
 }  // namespace
 
+std::int64_t EvaluatedTrainingExamples(std::int64_t train_examples) {
+  return std::min(train_examples, std::clamp(train_examples / 10, limits::kLeastFitExamples,
+                                             limits::kMostFitExamples));
+}
+
 nlohmann::ordered_json ToJson(const EpochResult& result) {
-  return {{"epoch", result.epoch},
-          {"train_loss", result.train_loss},
-          {"train_correct", result.train_correct},
-          {"train_total", result.train_total},
-          {"test_loss", result.test.loss},
-          {"test_correct", result.test.correct},
-          {"test_total", result.test.total},
-          {"learning_rate", result.learning_rate},
-          {"seconds", result.seconds}};
+  nlohmann::ordered_json json = {{"epoch", result.epoch},
+                                 {"train_loss", result.train_loss},
+                                 {"train_correct", result.train_correct},
+                                 {"train_total", result.train_total},
+                                 {"test_loss", result.test.loss},
+                                 {"test_correct", result.test.correct},
+                                 {"test_total", result.test.total},
+                                 {"learning_rate", result.learning_rate},
+                                 {"seconds", result.seconds}};
+  if (result.train_eval.total > 0) {  // some tasks leave examples unscored, maybe all of a sample
+    json["train_eval_correct"] = result.train_eval.correct;
+    json["train_eval_total"] = result.train_eval.total;
+  }
+  return json;
 }
 
 void RequireFinite(const EpochResult& result) {
@@ -84,6 +95,8 @@ std::vector<EpochResult> Trainer::RunEpoch(std::int64_t epoch) {
     RunStep(batches, i, epoch * steps + i);
   }
   const std::vector<ClassifiedFigures> figures = TakeFigures();
+  const std::vector<Score> fits =
+      EvaluateMembers(decoder_, data_, 0, EvaluatedTrainingExamples(data_.train_examples()));
   const std::vector<Score> scores =
       EvaluateMembers(decoder_, data_, data_.train_examples(), data_.size());
   std::vector<EpochResult> results;
@@ -94,6 +107,7 @@ std::vector<EpochResult> Trainer::RunEpoch(std::int64_t epoch) {
     result.train_loss = figures[m].mean_loss / static_cast<double>(steps);
     result.train_correct = figures[m].correct;
     result.train_total = figures[m].scored;
+    result.train_eval = fits[m];
     result.test = scores[m];
     result.seconds = Seconds() - began;
   }

@@ -29,10 +29,14 @@ struct EpochResult {
   double train_loss = 0;
   std::int64_t train_correct = 0;
   std::int64_t train_total = 0;
+  Score train_eval;  // of a sample of the training examples, after the epoch and without dropout
   Score test;
   double learning_rate = 0;  // of the last step
   double seconds = 0;        // of all members together
 };
+
+// The number of training examples that are evaluated after an epoch: the first of the training set.
+std::int64_t EvaluatedTrainingExamples(std::int64_t train_examples);
 
 // The members of the event `epoch` (docs/formats.md).
 nlohmann::ordered_json ToJson(const EpochResult& result);

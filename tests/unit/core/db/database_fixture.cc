@@ -135,7 +135,8 @@ std::int64_t DatabaseForTest::AddAttempt(std::int64_t job, int number, int start
 
 void DatabaseForTest::AddEpoch(std::int64_t attempt, int epoch, int test_correct) {
   SQLite::Statement insert(
-      *db_, "INSERT INTO curves VALUES (?, ?, ?, ?4, 300, ?, ?4, 300, 1e-3 / 3, 0.1 + 0.2)");
+      *db_,
+      "INSERT INTO curves VALUES (?, ?, ?, ?4, 300, ?, ?4, 300, 1e-3 / 3, 0.1 + 0.2, NULL, NULL)");
   insert.bind(1, attempt);
   insert.bind(2, epoch);
   insert.bind(3, 1.0 / (epoch + 3));

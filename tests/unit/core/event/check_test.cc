@@ -84,6 +84,10 @@ TEST(Check, AnEpoch) {
   EXPECT_THAT(WrongEpoch("epoch: -1"), HasSubstr("\"epoch\" is -1"));
   EXPECT_THAT(WrongEpoch("test_correct: 6"), HasSubstr("\"test_correct\" is 6"));
   EXPECT_THAT(WrongEpoch("test_correct: -1"), HasSubstr("\"test_correct\" is -1"));
+  EXPECT_EQ(WrongEpoch("train_eval_correct: 3 train_eval_total: 4"), "");
+  EXPECT_EQ(WrongEpoch("train_eval_correct: 5 train_eval_total: 4"),
+            "epoch 4: \"train_eval_correct\" is 5; allowed: an integer from 0 to 4");
+  EXPECT_THAT(WrongEpoch("train_eval_correct: 0"), HasSubstr("\"train_eval_total\" is 0"));
   EXPECT_THAT(WrongEpoch("test_total: -1"), HasSubstr("\"test_total\" is -1"));
   EXPECT_THAT(WrongEpoch("train_total: -9"), HasSubstr("\"train_total\" is -9"));
   EXPECT_EQ(WrongEpoch("learning_rate: inf"),

@@ -62,6 +62,11 @@ TEST(JobFacts, AnEpochCountsTheExamplesOfTheJob) {
             "epoch 0: \"test_total\" is 4; allowed: 30, as the job's test examples");
   EXPECT_EQ(WhatIsWrong(Epoch(71, 30), job),
             "epoch 0: \"train_total\" is 71; allowed: 70, as the job's training examples");
+  v1::Epoch sample = Epoch(70, 30);
+  sample.set_train_eval_total(70);
+  EXPECT_EQ(WhatIsWrong(sample, job), "");
+  sample.set_train_eval_total(71);
+  EXPECT_THAT(WhatIsWrong(sample, job), HasSubstr("\"train_eval_total\" is 71; allowed: at most"));
   const JobFacts some_scored = *FactsOf(Spec("nonzero"));
   EXPECT_EQ(WhatIsWrong(Epoch(60, 4), some_scored), "");
   EXPECT_THAT(WhatIsWrong(Epoch(60, 31), some_scored),

@@ -65,6 +65,10 @@ class CurveTextTest : public ::testing::Test {
     row.set_train_total(Integer());
     row.set_test_correct(Integer());
     row.set_test_total(Integer());
+    if (random_() % 2 == 0) return row;
+    row.set_train_eval_accuracy(Real());
+    row.set_train_eval_correct(Integer());
+    row.set_train_eval_total(Integer());
     return row;
   }
 

@@ -123,7 +123,8 @@ TEST(TrainerEvents, EpochKeepsEveryBitOfItsNumbers) {
       Parse(R"({"event":"epoch","job":"12","epoch":4,"train_loss":0.30000000000000004,)"
             R"("train_correct":17,"train_total":70000,)"
             R"("test_loss":5e-324,"test_correct":30000,"test_total":30000,)"
-            R"("learning_rate":1.7976931348623157e308,"seconds":2})");
+            R"("learning_rate":1.7976931348623157e308,"seconds":2,)"
+            R"("train_eval_correct":12,"train_eval_total":1000})");
   const v1::Epoch& epoch = std::get<FactLine>(line).event.epoch();
   EXPECT_EQ(epoch.epoch(), 4);
   EXPECT_EQ(epoch.train_loss(), 0.30000000000000004);
@@ -132,6 +133,8 @@ TEST(TrainerEvents, EpochKeepsEveryBitOfItsNumbers) {
   EXPECT_EQ(epoch.train_correct(), 17);
   EXPECT_EQ(epoch.test_total(), 30000);
   EXPECT_EQ(epoch.seconds(), 2);
+  EXPECT_EQ(epoch.train_eval_correct(), 12);
+  EXPECT_EQ(epoch.train_eval_total(), 1000);
 }
 
 // 2 layers of 3 heads, one of which does not exist. `wrong` replaces members.
@@ -273,6 +276,9 @@ TEST(TrainerEvents, EpochsThatCannotBe) {
     return Complaint(wrong.dump());
   };
   EXPECT_EQ(Complaint(epoch.dump()), "nothing");
+  // Trainers need not evaluate training examples.
+  EXPECT_FALSE(std::get<FactLine>(Parse(epoch.dump())).event.epoch().has_train_eval_total());
+  EXPECT_THAT(complaint("train_eval_correct", 0), HasSubstr("\"train_eval_total\" is 0"));
   EXPECT_THAT(complaint("epoch", -1), HasSubstr("\"epoch\" is -1; allowed: an integer from 0"));
   EXPECT_THAT(complaint("train_correct", 11),
               HasSubstr("epoch 4: \"train_correct\" is 11; allowed: an integer from 0 to 10"));

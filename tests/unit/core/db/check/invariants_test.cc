@@ -114,7 +114,8 @@ const std::vector<Damage> kDamages = {
      {"epochs have no gap and none is there twice", "trained jobs have every epoch",
       "summaries agree with the curves"}},
     {"INSERT INTO curves SELECT attempt_id, 0, train_loss, train_correct, train_total, test_loss, "
-     "test_correct, test_total, learning_rate, seconds FROM curves WHERE attempt_id = 2",
+     "test_correct, test_total, learning_rate, seconds, NULL, NULL FROM curves WHERE attempt_id = "
+     "2",
      {"epochs have no gap and none is there twice", "trained jobs have every epoch",
       "summaries agree with the curves"}},
     {"UPDATE jobs SET epochs = 3 WHERE job_id = 1", {"trained jobs have every epoch"}},
@@ -124,6 +125,8 @@ const std::vector<Damage> kDamages = {
     {"UPDATE jobs SET test_correct = 1 WHERE job_id = 2",
      {"final accuracies are those of the last epoch"}},
     {"UPDATE jobs SET train_total = NULL WHERE job_id = 1",
+     {"final accuracies are those of the last epoch"}},
+    {"UPDATE jobs SET train_eval_total = 10 WHERE job_id = 1",
      {"final accuracies are those of the last epoch"}},
     {"UPDATE jobs SET test_loss = NULL WHERE job_id = 2",
      {"final losses are those of the last epoch, and say which trainings diverged"}},
@@ -198,11 +201,12 @@ const std::vector<Damage> kDamages = {
      {"files are named by their SHA-256"}},
     {"INSERT INTO uploads VALUES (3, 'zz')", {"files are named by their SHA-256"}},
     {"INSERT INTO staged_epochs SELECT 1, 3, 0, train_loss, train_correct, train_total, test_loss, "
-     "test_correct, test_total, learning_rate, seconds FROM curves WHERE attempt_id = 3",
+     "test_correct, test_total, learning_rate, seconds, NULL, NULL FROM curves WHERE attempt_id = "
+     "3",
      {"epochs that wait for their curve are of an attempt, and not in it yet",
       "epochs have no gap and none is there twice", "summaries agree with the curves"}},
     {"INSERT INTO staged_epochs SELECT 1, 99, 0, train_loss, train_correct, train_total, "
-     "test_loss, test_correct, test_total, learning_rate, seconds FROM curves LIMIT 1",
+     "test_loss, test_correct, test_total, learning_rate, seconds, 1, 2 FROM curves LIMIT 1",
      {"epochs that wait for their curve are of an attempt, and not in it yet"}},
     {"UPDATE sheet_rounds SET first_seed = 5 WHERE round = 2",
      {"rounds follow one another, and only the last one is open"}},

@@ -27,7 +27,11 @@ std::string TextOf(const v1::CurveRow& row) {
          Bits(row.train_loss()) + Bits(row.train_accuracy()) + Bits(row.test_loss()) +
          Bits(row.test_accuracy()) + Bits(row.learning_rate()) + Bits(row.seconds()) +
          std::to_string(row.train_correct()) + " " + std::to_string(row.train_total()) + " " +
-         std::to_string(row.test_correct()) + " " + std::to_string(row.test_total());
+         std::to_string(row.test_correct()) + " " + std::to_string(row.test_total()) +
+         (row.has_train_eval_total()
+              ? " " + Bits(row.train_eval_accuracy()) + std::to_string(row.train_eval_correct()) +
+                    " " + std::to_string(row.train_eval_total())
+              : "");
 }
 
 std::string TextOf(SQLite::Statement& row) {
@@ -39,8 +43,11 @@ std::string TextOf(SQLite::Statement& row) {
   }
   text += row.getColumn("train_correct").getString() + " " +
           row.getColumn("train_total").getString() + " ";
-  return text + row.getColumn("test_correct").getString() + " " +
-         row.getColumn("test_total").getString();
+  text += row.getColumn("test_correct").getString() + " " + row.getColumn("test_total").getString();
+  if (row.getColumn("train_eval_total").isNull()) return text;
+  return text + " " + Bits(row.getColumn("train_eval_accuracy").getDouble()) +
+         row.getColumn("train_eval_correct").getString() + " " +
+         row.getColumn("train_eval_total").getString();
 }
 
 class CurveRowsTest : public ::testing::TestWithParam<int> {
@@ -52,8 +59,8 @@ class CurveRowsTest : public ::testing::TestWithParam<int> {
     SQLite::Statement insert(
         file_.db(), std::string("INSERT INTO ") + (waits ? "staged_epochs" : "curves") +
                         " (attempt_id, epoch, train_loss, train_correct, train_total, test_loss, "
-                        "test_correct, test_total, learning_rate, seconds) VALUES (?, ?, ?, ?, ?, "
-                        "?, ?, ?, ?, ?)");
+                        "test_correct, test_total, learning_rate, seconds, train_eval_correct, "
+                        "train_eval_total) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)");
     const auto real = [this] {
       if (Draw(20) == 0) return std::numeric_limits<double>::infinity();
       return std::ldexp(std::uniform_real_distribution<double>(-1, 1)(random_), Draw(80) - 40);
@@ -68,6 +75,10 @@ class CurveRowsTest : public ::testing::TestWithParam<int> {
     insert.bind(8, Draw(20) == 0 ? 0 : 1 + Draw(1000));
     insert.bind(9, real());
     insert.bind(10, real());
+    if (Draw(3) > 0) {  // otherwise NULL: not measured
+      insert.bind(11, Draw(1000));
+      insert.bind(12, 1 + Draw(1000));
+    }
     insert.exec();
   }
 
@@ -107,8 +118,9 @@ class CurveRowsTest : public ::testing::TestWithParam<int> {
                   ", through_attempt = " + std::to_string(1 + Draw(120)));
     file_.Execute(
         "INSERT INTO curves SELECT attempt_id, epoch, train_loss, train_correct, train_total, "
-        "test_loss, test_correct, test_total, learning_rate, seconds FROM staged_epochs, "
-        "epoch_move WHERE staged_id <= until_id AND attempt_id <= through_attempt");
+        "test_loss, test_correct, test_total, learning_rate, seconds, train_eval_correct, "
+        "train_eval_total FROM staged_epochs, epoch_move WHERE staged_id <= until_id AND "
+        "attempt_id <= through_attempt");
   }
 
   // Fills the database. Some keys have two generations; the sweeps claim the first ones.

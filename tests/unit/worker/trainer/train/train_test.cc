@@ -190,6 +190,14 @@ TEST(Training, DamagedCheckpointIsAnIoError) {
   }
 }
 
+TEST(Training, EvaluatesATenthOfTheTrainingExamples) {
+  EXPECT_EQ(EvaluatedTrainingExamples(1), 1);
+  EXPECT_EQ(EvaluatedTrainingExamples(249), 249);
+  EXPECT_EQ(EvaluatedTrainingExamples(2000), 250);
+  EXPECT_EQ(EvaluatedTrainingExamples(7000), 700);
+  EXPECT_EQ(EvaluatedTrainingExamples(70'000), 1000);
+}
+
 TEST(Training, OrderIsAPermutationOfItsEpoch) {
   Bench bench(SmallJob("clean", "nope", "distance"));
   const at::Tensor order = bench.data.Order({1}, 0);
