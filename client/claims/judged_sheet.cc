@@ -44,6 +44,8 @@ absl::StatusOr<JudgedSheet> JudgeFile(DataSource& source, SheetFile file,
   }
   judged.judgements =
       claims::Judge(claims::EValuesOf(judged.evidence), judged.sheet.sheet.false_discovery_rate);
+  PELAB_ASSIGN_OR_RETURN(const auto namesake, FindRegistered(source, judged.sheet.sheet.name));
+  if (namesake && namesake->row().sha256() != judged.sha256) judged.namesake = namesake->row();
   return judged;
 }
 
@@ -91,9 +93,15 @@ absl::StatusOr<JudgedSheet> JudgeRegistered(DataSource& source, const v1::Sheet&
   return judged;
 }
 
+absl::StatusOr<v1::Sheet> RegisteredOrNoFile(DataSource& source, const std::string& name) {
+  auto sheet = source.Sheet(name);
+  if (!absl::IsNotFound(sheet.status())) return sheet;
+  return absl::NotFoundError(Concat("no file ", name, "; ", std::string(sheet.status().message())));
+}
+
 absl::StatusOr<std::optional<v1::Sheet>> FindRegistered(DataSource& source,
-                                                        const std::string& sha256) {
-  auto sheet = source.Sheet(sha256);
+                                                        const std::string& name) {
+  auto sheet = source.Sheet(name);
   if (sheet.ok()) return *std::move(sheet);
   // A coordinator of an older version has no sheets.
   if (absl::IsNotFound(sheet.status()) || absl::IsUnimplemented(sheet.status()))

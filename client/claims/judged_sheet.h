@@ -21,6 +21,8 @@ struct JudgedSheet {
   std::string source;  // of the results, for people
   std::vector<claims::Evidence> evidence;
   std::vector<claims::Judgement> judgements;
+  // Of a sheet that is not registered: the registered one that has its name.
+  std::optional<v1::SheetRow> namesake;
 
   // The rest is for a sheet that is registered. Its verdicts are those of its last round.
   std::optional<v1::SheetRow> registered;
@@ -38,8 +40,11 @@ absl::StatusOr<JudgedSheet> JudgeFile(DataSource& source, SheetFile file,
 // `sheet` is one of DataSource::Sheet.
 absl::StatusOr<JudgedSheet> JudgeRegistered(DataSource& source, const v1::Sheet& sheet);
 
-// The registered sheet of this file; nullopt if it is not registered.
+// The registered sheet that `sheet` names; nullopt if there is none.
 absl::StatusOr<std::optional<v1::Sheet>> FindRegistered(DataSource& source,
-                                                        const std::string& sha256);
+                                                        const std::string& sheet);
+
+// The same for what somebody wrote where a file could stand, too: an error if there is neither.
+absl::StatusOr<v1::Sheet> RegisteredOrNoFile(DataSource& source, const std::string& name);
 
 }  // namespace pelab::client

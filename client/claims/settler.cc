@@ -17,10 +17,6 @@
 namespace pelab::client {
 namespace {
 
-std::string NumberOf(std::int64_t count, const std::string& what) {
-  return Concat(count, " ", what, count == 1 ? "" : "s");
-}
-
 std::string SeedsText(std::int64_t first, std::int64_t end) {
   return end - first == 1 ? Concat("seed ", first) : Concat("seeds ", first, "..", end - 1);
 }
@@ -31,7 +27,8 @@ std::string StandingText(const v1::Settlement& state, std::size_t claims) {
   for (const v1::SheetClaimRow& claim : state.claims()) ++counts[claim.standing()];
   if (state.claims().empty()) counts["open"] = claims;
   std::string text =
-      Concat(counts["decided"], " of ", claims, " claims decided, ", counts["open"], " open");
+      Concat(counts["decided"], " of ", render::Counted(static_cast<std::int64_t>(claims), "claim"),
+             " decided, ", counts["open"], " open");
   const std::size_t given_up = counts["all seeds"] + counts["futile"];
   if (given_up > 0) text += Concat(", ", given_up, " given up");
   return text;
@@ -42,7 +39,7 @@ std::string StandingText(const v1::Settlement& state, std::size_t claims) {
 std::string RoundText(const v1::PlannedRound& round) {
   std::string text =
       Concat("round ", round.round(), ": ", SeedsText(round.first_seed(), round.end_seed()), ", ",
-             NumberOf(round.jobs(), "job"));
+             render::Counted(round.jobs(), "job"));
   if (round.stored() > 0) text += Concat(", ", round.stored(), " of them stored already");
   if (round.expected_seconds() > 0) {
     text += Concat(", about ", render::FormatSeconds(round.expected_seconds()), " of slot time");
@@ -139,7 +136,7 @@ void Settler::Announce(const v1::Settlement& state) const {
     }
   } else {
     text += Concat("registered ", render::FormatTime(sheet.created_at_ms()), "; ",
-                   NumberOf(sheet.ended_rounds(), "round"), " so far, ",
+                   render::Counted(sheet.ended_rounds(), "round"), " so far, ",
                    StandingText(state, file_.bound.claims.size()));
   }
   Say(text);
@@ -192,8 +189,8 @@ absl::StatusOr<int> Settler::End(Coordinator& coordinator, const v1::Settlement&
   if (state.has_open()) {
     const v1::OpenRound& open = state.open();
     Say(Concat("pelab: round ", open.round().round(), " cannot be completed: ", open.blocked_jobs(),
-               " of its ", NumberOf(open.jobs(), "job"), open.blocked_jobs() == 1 ? " does" : " do",
-               " not come"));
+               " of its ", render::Counted(open.jobs(), "job"),
+               open.blocked_jobs() == 1 ? " does" : " do", " not come"));
     for (const v1::BlockedJob& job : open.blocked()) {
       Say(Concat("  ", job.job_id() > 0 ? Concat("job ", job.job_id(), ", ") : "",
                  render::Escape(job.label()), ": ", render::Escape(job.reason())));

@@ -1,5 +1,6 @@
 #include "client/claims/sheet_cost.h"
 
+#include <algorithm>
 #include <cmath>
 #include <filesystem>
 #include <map>
@@ -23,7 +24,7 @@ constexpr Column::Align kRight = Column::Align::kRight;
 
 // "80 jobs, 53m20s of slot time".
 std::string JobsText(std::int64_t jobs, const std::optional<double>& seconds) {
-  return Concat(jobs, " jobs",
+  return Concat(render::Counted(jobs, "job"),
                 seconds ? Concat(", ", render::FormatSeconds(*seconds), " of slot time")
                         : ", whose time is unknown");
 }
@@ -76,7 +77,7 @@ SheetCost CostOf(const claims::BoundSheet& sheet, const claims::StoredRows& rows
   return cost;
 }
 
-std::string CostText(const claims::BoundSheet& sheet, const SheetCost& cost,
+std::string CostText(const claims::BoundSheet& sheet, const SheetCost& cost, double budget,
                      const render::Style& style) {
   render::Table table({{"cell", Column::Align::kLeft, true},
                        {"claims", kRight},
@@ -98,8 +99,9 @@ std::string CostText(const claims::BoundSheet& sheet, const SheetCost& cost,
   };
   const std::int64_t most = sheet.sheet.max_seeds;
   std::string text =
-      Concat(table.Render(style), "sheet ", sheet.sheet.name, ": ", sheet.claims.size(),
-             " claims about ", cells, " of the ", sheet.configurations.size(), " cells of sweep ",
+      Concat(table.Render(style), "sheet ", sheet.sheet.name, ": ",
+             render::Counted(static_cast<std::int64_t>(sheet.claims.size()), "claim"), " about ",
+             cells, " of the ", sheet.configurations.size(), " cells of sweep ",
              render::Escape(sheet.sweep.name()), "\n", line("one seed of each", 1));
   if (cost.fewest_seeds <= most) {
     text += line(Concat("the ", cost.fewest_seeds,
@@ -115,6 +117,11 @@ std::string CostText(const claims::BoundSheet& sheet, const SheetCost& cost,
     text += Concat(cost.without_times,
                    " cells have no stored times and are taken as the mean of "
                    "the others\n");
+  }
+  if (budget > 0 && cost.seconds_per_seed) {
+    const auto seeds = static_cast<std::int64_t>(budget / *cost.seconds_per_seed);
+    text += Concat("--budget ", render::FormatSeconds(budget), " is enough for ",
+                   render::Counted(std::min(seeds, most), "seed"), " of each\n");
   }
   return text + "nothing was run\n";
 }
@@ -153,7 +160,7 @@ absl::StatusOr<v1::JobFilter> FilterOf(DataSource& source, const std::string& sw
 }
 
 absl::StatusOr<int> CheckSheet(const Context& context, const SheetFile& file,
-                               const std::string& sweep_option) {
+                               const CheckOptions& options) {
   PELAB_RETURN_IF_ERROR(claims::CheckCanBeSettled(file.bound));
   claims::StoredRows rows;
   // A sheet can be checked before its database exists: then no time is known.
@@ -161,13 +168,15 @@ absl::StatusOr<int> CheckSheet(const Context& context, const SheetFile& file,
   std::error_code ignored;
   if (!global.server.empty() || std::filesystem::exists(global.database, ignored)) {
     PELAB_ASSIGN_OR_RETURN(const auto source, FindSource(global));
-    PELAB_ASSIGN_OR_RETURN(const v1::JobFilter filter, FilterOf(*source, sweep_option, file.bound));
+    PELAB_ASSIGN_OR_RETURN(const v1::JobFilter filter,
+                           FilterOf(*source, options.sweep, file.bound));
     PELAB_ASSIGN_OR_RETURN(rows.jobs, source->Jobs(filter));
   }
   const SheetCost cost = CostOf(file.bound, rows);
-  return Put(context, {.json = [&] { return CostJson(file.bound, cost); },
-                       .text = [&] { return CostText(file.bound, cost, context.style); },
-                       .rows = "cells"});
+  return Put(context,
+             {.json = [&] { return CostJson(file.bound, cost); },
+              .text = [&] { return CostText(file.bound, cost, options.budget, context.style); },
+              .rows = "cells"});
 }
 
 }  // namespace pelab::client

@@ -33,7 +33,8 @@ struct SheetCost {
   std::int64_t fewest_seeds = 0;  // with which a claim can be decided, if all agree
 };
 SheetCost CostOf(const claims::BoundSheet& sheet, const claims::StoredRows& rows);
-std::string CostText(const claims::BoundSheet& sheet, const SheetCost& cost,
+// `budget` is slot time in seconds; 0: nobody gave one.
+std::string CostText(const claims::BoundSheet& sheet, const SheetCost& cost, double budget,
                      const render::Style& style);
 render::Json CostJson(const claims::BoundSheet& sheet, const SheetCost& cost);
 
@@ -43,8 +44,12 @@ render::Json CostJson(const claims::BoundSheet& sheet, const SheetCost& cost);
 absl::StatusOr<v1::JobFilter> FilterOf(DataSource& source, const std::string& sweep_option,
                                        const claims::BoundSheet& sheet);
 
+struct CheckOptions {
+  std::string sweep;  // whose jobs tell the times; see FilterOf
+  double budget = 0;  // see CostText
+};
 // Prints the cells, jobs and expected time of a sheet, by what is stored. Nothing has to be stored.
 absl::StatusOr<int> CheckSheet(const Context& context, const SheetFile& file,
-                               const std::string& sweep_option = "");
+                               const CheckOptions& options = {});
 
 }  // namespace pelab::client

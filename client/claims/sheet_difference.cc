@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <string_view>
 #include <utility>
 
 #include "core/base/strings.h"
@@ -49,14 +50,34 @@ std::string EligibleText(const std::optional<claims::Eligibility>& eligible) {
                 render::Shortest(eligible->by));
 }
 
+// A limit by the name that it has in the sheet; empty if the claim's kind has none of that name.
+std::string LimitText(const Claim& claim, std::string_view name) {
+  switch (claim.kind) {
+    case claims::Kind::kAbove:
+    case claims::Kind::kContrast:
+      return name == "by" ? render::Shortest(claim.low) : "";
+    case claims::Kind::kNear:
+      return name == "within" ? render::Shortest(claim.high) : "";
+    case claims::Kind::kBetween:
+      return name == "low"    ? render::Shortest(claim.low)
+             : name == "high" ? render::Shortest(claim.high)
+                              : "";
+    case claims::Kind::kMost:
+      return "";
+  }
+  return "";
+}
+
 // The parts of a claim, in the order in which they are shown.
 std::vector<std::pair<std::string, std::string>> PartsOf(const Claim& claim) {
   return {{"kind", claims::NameOf(claim.kind)},
           {"metric", claim.metric},
           {"cells", CellsText(claim)},
           {"pairs", PairsText(claim)},
-          {"low", render::Shortest(claim.low)},
-          {"high", render::Shortest(claim.high)},
+          {"by", LimitText(claim, "by")},
+          {"within", LimitText(claim, "within")},
+          {"low", LimitText(claim, "low")},
+          {"high", LimitText(claim, "high")},
           {"layers", LayersText(claim.layers)},
           {"where", claim.where},
           {"each", Join(claim.each, ", ")},

@@ -40,7 +40,7 @@ bool IsFile(const std::string& path) {
 absl::StatusOr<JudgedSheet> Judged(Commands& commands, DataSource& source,
                                    const ClaimsOptions& options) {
   if (!IsFile(options.sheet)) {
-    PELAB_ASSIGN_OR_RETURN(const v1::Sheet sheet, source.Sheet(options.sheet));
+    PELAB_ASSIGN_OR_RETURN(const v1::Sheet sheet, RegisteredOrNoFile(source, options.sheet));
     return JudgeRegistered(source, sheet);
   }
   PELAB_ASSIGN_OR_RETURN(SheetFile file, LoadSheet(options.sheet, &commands.document_name));
@@ -70,7 +70,7 @@ absl::Status CheckIsNoPaper(const Context& context, const char* command) {
 absl::StatusOr<int> Check(Commands& commands, const ClaimsOptions& options) {
   PELAB_RETURN_IF_ERROR(CheckIsNoPaper(*commands.context, "check"));
   PELAB_ASSIGN_OR_RETURN(const SheetFile file, LoadSheet(options.sheet, &commands.document_name));
-  return CheckSheet(*commands.context, file, options.sweep);
+  return CheckSheet(*commands.context, file, {.sweep = options.sweep});
 }
 
 std::string ListText(const std::vector<v1::SheetRow>& sheets, const render::Style& style) {
@@ -137,7 +137,7 @@ absl::StatusOr<Compared> ReadCompared(Commands& commands, const std::string& nam
     return absl::NotFoundError(
         Concat("no file ", name, ", and ", found->Description(), " has no sheet of that name"));
   }
-  PELAB_ASSIGN_OR_RETURN(const v1::Sheet stored, source->Sheet(name));
+  PELAB_ASSIGN_OR_RETURN(const v1::Sheet stored, RegisteredOrNoFile(*source, name));
   PELAB_ASSIGN_OR_RETURN(
       const claims::BoundSheet bound,
       rpc::BindSheetDocument(stored.row().document(), stored.row().sweep_document()));

@@ -6,6 +6,7 @@
 #include <string>
 #include <utility>
 
+#include "client/claims/judged_sheet.h"
 #include "client/claims/settler.h"
 #include "client/claims/sheet_cost.h"
 #include "client/command/commands.h"
@@ -113,19 +114,18 @@ absl::StatusOr<SheetFile> FindSheet(Commands& commands, const std::string& name)
     return LoadSheet(name, &commands.document_name);
   }
   PELAB_ASSIGN_OR_RETURN(const auto source, FindSource(global));
-  const auto sheet = source->Sheet(name);
-  if (!sheet.ok()) {
-    return absl::NotFoundError(
-        Concat("no file ", name, "; ", std::string(sheet.status().message())));
-  }
-  return SheetOf(sheet->row());
+  PELAB_ASSIGN_OR_RETURN(const v1::Sheet sheet, RegisteredOrNoFile(*source, name));
+  return SheetOf(sheet.row());
 }
 
 absl::StatusOr<int> Run(Commands& commands, const SettleCommandOptions& options) {
   const Context& context = *commands.context;
   PELAB_ASSIGN_OR_RETURN(const SettleOptions settle, ReadOptions(options));
   PELAB_ASSIGN_OR_RETURN(const SheetFile file, FindSheet(commands, options.file));
-  if (options.dry_run) return CheckSheet(context, file);
+  if (options.dry_run) {
+    const auto& budget = settle.budget.slot_time;
+    return CheckSheet(context, file, {.budget = budget ? absl::ToDoubleSeconds(*budget) : 0});
+  }
   if (context.options.server.empty()) {
     PELAB_RETURN_IF_ERROR(CheckDatabaseFile(context.options.database));
     return SettleSession(context, file, settle, options.worker, AgainText(context, options)).Run();

@@ -10,6 +10,7 @@
 #include "core/base/strings.h"
 #include "core/claims/metric.h"
 #include "core/render/text.h"
+#include "core/stats/share_sequence.h"
 
 namespace pelab::client {
 namespace {
@@ -35,13 +36,19 @@ std::string EText(double log_e) {
 // Whether the seeds speak for the claim rather than against it.
 bool LeansToHold(const Evidence& evidence) { return evidence.e.log_holds >= evidence.e.log_fails; }
 
+bool IsWeaker(const SideEvidence& a, const SideEvidence& b) { return a.log_e < b.log_e; }
+
+// The side of "holds" that fewest seeds show.
+const SideEvidence& Weakest(const Evidence& evidence) {
+  return *std::min_element(evidence.holds.begin(), evidence.holds.end(), IsWeaker);
+}
+
 // The side that decides: of a claim that the seeds speak for, its weakest side; otherwise the
 // strongest side of "fails".
 const SideEvidence& Leading(const Evidence& evidence) {
-  const auto less = [](const SideEvidence& a, const SideEvidence& b) { return a.log_e < b.log_e; };
   return LeansToHold(evidence)
-             ? *std::min_element(evidence.holds.begin(), evidence.holds.end(), less)
-             : *std::max_element(evidence.fails.begin(), evidence.fails.end(), less);
+             ? Weakest(evidence)
+             : *std::max_element(evidence.fails.begin(), evidence.fails.end(), IsWeaker);
 }
 
 std::string Color(Verdict verdict) {
@@ -125,6 +132,12 @@ Json StatisticsJson(const claims::BoundSheet& sheet, const BoundClaim& claim,
   return all;
 }
 
+Json EachJson(const Claim& claim, const BoundClaim& bound) {
+  Json each = Json::object();
+  for (std::size_t i = 0; i < claim.each.size(); ++i) each[claim.each[i]] = bound.each[i];
+  return each;
+}
+
 // Whether claim `i` gets further seeds: "open", "decided", "all seeds" or "futile". Null if no
 // round has ended.
 Json StandingOf(const JudgedSheet& judged, std::size_t i) {
@@ -153,6 +166,8 @@ Json RowOf(const JudgedSheet& judged, std::size_t i) {
   const Evidence& evidence = judged.evidence[i];
   const SideEvidence& leading = Leading(evidence);
   const Estimate estimate = EstimateOf(evidence, leading.side.statistic);
+  const stats::SignCount shows = Weakest(evidence).count;
+  const stats::ShareLimits share = stats::ShareSequence(shows);
   return {{"id", bound.id},
           {"says", claim.says},
           {"source", claim.source},
@@ -167,6 +182,9 @@ Json RowOf(const JudgedSheet& judged, std::size_t i) {
           {"leans_to", LeansToHold(evidence) ? "holds" : "fails"},
           {"k", leading.count.successes},
           {"n", leading.count.trials},
+          {"shows", shows.successes},
+          {"share_low", share.low},
+          {"share_high", share.high},
           {"exploratory", ExploratoryOf(judged, i)},
           {"standing", StandingOf(judged, i)},
           {"mean", render::OrNull(estimate.mean)},
@@ -215,14 +233,22 @@ std::string RegistrationText(const JudgedSheet& judged) {
     text += Concat("exploratory up to seed ", row.fresh_from() - 1,
                    ", which was stored before; confirmatory from seed ", row.fresh_from(), " on\n");
   }
-  const auto times = [](std::int64_t count, const char* what) {
-    return Concat(count, " ", what, count == 1 ? "" : "s");
-  };
-  text += Concat(times(row.ended_rounds(), "round"), ", ", times(judged.trained, "job"), ", ",
+  text += Concat(render::Counted(row.ended_rounds(), "round"), ", ",
+                 render::Counted(judged.trained, "job"), ", ",
                  render::FormatSeconds(judged.slot_seconds), " of slot time\n");
   if (judged.changed.empty()) return text;
   return Concat(text, "the stored results do not give the verdicts' e-values any more: ",
                 Join(judged.changed, ", "), "\n");
+}
+
+std::string UnregisteredText(const JudgedSheet& judged) {
+  if (!judged.namesake) {
+    return "exploratory: the sheet is not registered (pelab settle registers it)\n";
+  }
+  const std::int64_t other = judged.namesake->sheet_id();
+  return Concat("exploratory: the sheet is not registered; sheet ", other,
+                " has its name and says ", "something else (pelab claims diff ", other,
+                " compares them)\n");
 }
 
 Json RegisteredJson(const JudgedSheet& judged) {
@@ -318,20 +344,21 @@ std::string VerdictsText(const JudgedSheet& judged, const render::Style& style) 
           : Concat("sheet ", sheet.name, " on the jobs of ", render::Escape(judged.source));
   return Concat(title, ": ", CountsText(judged.judgements), "\n", table.Render(style),
                 WithoutSeedsText(judged), NotesText(judged),
-                judged.registered
-                    ? RegistrationText(judged)
-                    : "exploratory: the sheet is not registered (pelab settle registers it)\n");
+                judged.registered ? RegistrationText(judged) : UnregisteredText(judged));
 }
 
 render::Json VerdictsJson(const JudgedSheet& judged) {
   Json claims_json = Json::array();
   for (std::size_t i = 0; i < judged.evidence.size(); ++i) {
     Json claim = RowOf(judged, i);
+    const BoundClaim& bound = judged.sheet.claims[i];
+    claim["claim"] = judged.sheet.sheet.claims[bound.claim].id;
+    claim["each"] = EachJson(judged.sheet.sheet.claims[bound.claim], bound);
     claim["sides"] = SidesJson(judged.evidence[i].holds, "holds");
     for (Json& side : SidesJson(judged.evidence[i].fails, "fails")) {
       claim["sides"].push_back(std::move(side));
     }
-    claim["statistics"] = StatisticsJson(judged.sheet, judged.sheet.claims[i], judged.evidence[i]);
+    claim["statistics"] = StatisticsJson(judged.sheet, bound, judged.evidence[i]);
     claims_json.push_back(std::move(claim));
   }
   return {{"sheet", judged.sheet.sheet.name},
@@ -343,10 +370,10 @@ render::Json VerdictsJson(const JudgedSheet& judged) {
 }
 
 std::vector<std::string> VerdictColumns() {
-  return {"id",         "says",       "source",      "kind",     "metric",   "verdict",
-          "e_holds",    "e_fails",    "threshold",   "seeds",    "eligible", "leans_to",
-          "k",          "n",          "exploratory", "standing", "mean",     "t_half_width",
-          "median_low", "median_high"};
+  return {"id",       "says",    "source",       "kind",       "metric",     "verdict",
+          "e_holds",  "e_fails", "threshold",    "seeds",      "eligible",   "leans_to",
+          "k",        "n",       "shows",        "share_low",  "share_high", "exploratory",
+          "standing", "mean",    "t_half_width", "median_low", "median_high"};
 }
 
 render::Json VerdictRows(const JudgedSheet& judged) {

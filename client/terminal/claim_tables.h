@@ -16,9 +16,8 @@
 namespace pelab::client {
 
 std::string VerdictsText(const JudgedSheet& judged, const render::Style& style);
-// {"sheet", "sha256", "false_discovery_rate", "claims": [{"id", "says", "source", "kind", "metric",
-// "verdict", "standing", "e_holds", "e_fails", "threshold", "seeds", "eligible", "exploratory",
-// "sides", "statistics"}]}; for a registered sheet also "registered".
+// {"sheet", "sha256", "false_discovery_rate", "rests_on", "registered" (null if it is not),
+// "claims"}: docs/formats.md.
 render::Json VerdictsJson(const JudgedSheet& judged);
 std::vector<std::string> VerdictColumns();
 render::Json VerdictRows(const JudgedSheet& judged);  // for CSV: without the nested members

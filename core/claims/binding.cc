@@ -101,33 +101,32 @@ class Binder {
 
   void BindClaim(std::size_t index) {
     const Claim& claim = bound_.sheet.claims[index];
-    const Positions* const where = Matching(claim.where, claim.place);
+    const Positions* const where = Matching(claim.where, claim.where_place);
     if (where == nullptr) return;
     for (const std::string& field : claim.each) {
       if (db::SpecFilter::IsField(field)) continue;
-      return Say(claim.place, field,
+      return Say(claim.each_place, field,
                  Concat("each: unknown field \"", Shorten(field, kShown),
                         "\"; it takes protocol, pe, task and the fields of a spec"));
     }
-    std::vector<std::pair<std::string, Positions>> groups;  // by the values of `each`
+    std::map<std::vector<std::string>, Positions> found;
+    std::vector<std::vector<std::string>> groups;  // the values of `each`, as they come
     for (const std::size_t at : *where) {
       std::vector<std::string> values;
       for (const std::string& field : claim.each) {
         values.push_back(ValueOf(bound_.configurations[at], field));
       }
-      const std::string name = Join(values, ", ");
-      auto group = std::find_if(groups.begin(), groups.end(),
-                                [&](const auto& one) { return one.first == name; });
-      if (group == groups.end()) group = groups.insert(groups.end(), {name, {}});
-      group->second.push_back(at);
+      Positions& cells = found[values];
+      if (cells.empty()) groups.push_back(std::move(values));
+      cells.push_back(at);
     }
     if (groups.empty()) {
-      Say(claim.place, Shorten(claim.where, kShown),
+      Say(claim.where_place, Shorten(claim.where, kShown),
           Concat("no cell of the sweep meets \"", Shorten(claim.where, kShown), "\"", CellsText()));
     }
     // One group's error is likely to be that of the others.
-    for (const auto& [name, cells] : groups) {
-      if (!BindGroup(index, name, cells)) return;
+    for (const std::vector<std::string>& values : groups) {
+      if (!BindGroup(index, values, found.at(values))) return;
     }
   }
 
@@ -137,8 +136,9 @@ class Binder {
   }
 
   // False after a violation.
-  bool BindGroup(std::size_t index, const std::string& name, const Positions& cells) {
+  bool BindGroup(std::size_t index, const std::vector<std::string>& each, const Positions& cells) {
     const Claim& claim = bound_.sheet.claims[index];
+    const std::string name = Join(each, ", ");
     std::vector<BoundTerm> terms;
     for (const Term& term : claim.cells) {
       const Positions* const found = Matching(term.condition, term.place);
@@ -154,10 +154,11 @@ class Binder {
                            within, CellsText()));
       }
       if (both.size() > 1) {
-        return Fail(
-            term.place, shown,
-            Concat(both.size(), " cells of the sweep meet \"", shown, "\"", within,
-                   "; name one: they differ in ", Differences(bound_.configurations, both)));
+        const std::string differences = Differences(bound_.configurations, both);
+        return Fail(term.place, shown,
+                    Concat(both.size(), " cells of the sweep meet \"", shown, "\"", within,
+                           "; they differ in ", differences,
+                           ": name one, here or in where, or claim it for each of them"));
       }
       const auto same = std::find_if(terms.begin(), terms.end(), [&](const BoundTerm& earlier) {
         return earlier.configuration == both.front();
@@ -170,7 +171,8 @@ class Binder {
     }
     if (!CheckLayers(claim, terms)) return false;
     BoundClaim bound{.claim = index,
-                     .id = name.empty() ? claim.id : Concat(claim.id, "[", name, "]")};
+                     .id = name.empty() ? claim.id : Concat(claim.id, "[", name, "]"),
+                     .each = each};
     SetSides(claim, terms, &bound);
     bound_.claims.push_back(std::move(bound));
     return true;

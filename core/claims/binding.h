@@ -31,8 +31,9 @@ struct Side {
 
 // A claim under one combination of the values of its `each`.
 struct BoundClaim {
-  std::size_t claim = 0;  // in Sheet::claims
-  std::string id;         // "rope-above-nope", with `each` "rope-above-nope[clean]"
+  std::size_t claim = 0;          // in Sheet::claims
+  std::string id;                 // "rope-above-nope", with `each` "rope-above-nope[clean]"
+  std::vector<std::string> each;  // the values of the fields in Claim::each
   std::vector<Statistic> statistics;
   // The claim holds if every one of these signs is the more frequent one: P(sign) > 1/2.
   std::vector<Side> holds;

@@ -64,6 +64,8 @@ struct Claim {
   Layers layers;                  // of the property of kMost
   std::string where;              // a condition that all its cells meet; may be empty
   std::vector<std::string> each;  // fields: one claim for each of their values
+  experiment::Place where_place;
+  experiment::Place each_place;
   std::optional<Eligibility> eligible;
   experiment::Place place;
 };

@@ -81,6 +81,10 @@ std::string Quoted(const std::string& value) {
   return quoted + "'";
 }
 
+// Of a claim about fractions. A value on a limit counts for neither side, so a high of 1.01 lets a
+// perfect accuracy count.
+constexpr double kMostLimit = 1.1;
+
 class SheetReader {
  public:
   explicit SheetReader(experiment::Violations* violations) : violations_(*violations) {}
@@ -246,7 +250,11 @@ class SheetReader {
         {"id", true, [&](const Source& s) { claim->id = ReadNameOf(s, "id"); }},
         {"says", false, [&](const Source& s) { ReadText(s, &claim->says); }},
         {"source", false, [&](const Source& s) { ReadText(s, &claim->source); }},
-        {"where", false, [&](const Source& s) { claim->where = ReadCondition(s); }},
+        {"where", false,
+         [&](const Source& s) {
+           claim->where = ReadCondition(s);
+           claim->where_place = s.place();
+         }},
         {"each", false, [&](const Source& s) { ReadEach(s, claim); }},
         {"eligible", false, [&](const Source& s) { ReadEligible(s, claim); }}};
     int kinds = 0;
@@ -343,7 +351,7 @@ class SheetReader {
     }
     if (claim.kind != Kind::kMost && claim.kind != Kind::kContrast && IsFraction(claim.metric)) {
       for (const double limit : {claim.low, claim.high}) {
-        if (limit >= -1 && limit <= 1) continue;
+        if (std::abs(limit) <= kMostLimit) continue;
         return Say(source, "-1 to 1",
                    Concat(claim.metric, " is a fraction: write ",
                           catalog::NumberToText(std::abs(limit) / 100), " for ",
@@ -358,11 +366,22 @@ class SheetReader {
     if (!status.ok()) Say(source, "", std::string(status.message()));
   }
 
+  // A name alone is most likely that of an encoding.
+  std::string ReadWrittenCondition(const Source& source) {
+    const std::string& text = source.node->text;
+    if (text.find_first_of("=<>~! (") == std::string::npos) {
+      Say(source, "a condition",
+          Concat(source.path, " must be a condition such as pe=", text, ", not ",
+                 InWords(*source.node)));
+    }
+    return text;
+  }
+
   // "pe=rope and train.lr=0.001" as written, or made of {pe: rope, train.lr: 0.001}. In the map,
   // a key without a dot is a field of the encoding.
   std::string ReadCondition(const Source& source) {
     if (source.node->kind == NodeKind::kScalar && !source.node->text.empty()) {
-      return source.node->text;
+      return ReadWrittenCondition(source);
     }
     if (source.node->kind != NodeKind::kMap || source.node->members.empty()) {
       Say(source, "a condition",
@@ -434,6 +453,7 @@ class SheetReader {
   }
 
   void ReadEach(const Source& source, Claim* claim) {
+    claim->each_place = source.place();
     if (source.node->kind == NodeKind::kScalar) {
       claim->each.push_back(source.node->text);
       return;

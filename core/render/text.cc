@@ -172,6 +172,10 @@ void AppendShortest(std::int64_t value, std::string& out) {
   out.append(buffer, std::to_chars(buffer, buffer + sizeof(buffer), value).ptr);
 }
 
+std::string Counted(std::int64_t count, std::string_view what) {
+  return std::to_string(count).append(" ").append(what).append(count == 1 ? "" : "s");
+}
+
 std::string FormatSeconds(double seconds) {
   if (!std::isfinite(seconds) || seconds < 0) return "?";
   char buffer[64];

@@ -47,6 +47,8 @@ std::string Probability(double p);
 std::string Shortest(double value);
 void AppendShortest(double value, std::string& out);
 void AppendShortest(std::int64_t value, std::string& out);
+// "1 job", "3 jobs".
+std::string Counted(std::int64_t count, std::string_view what);
 // "1m20s", "3h05m", "45s", "0.8s".
 std::string FormatSeconds(double seconds);
 // Unix milliseconds as "2026-03-01 14:05:09 UTC".

@@ -6,6 +6,7 @@
 
 #include "absl/strings/numbers.h"
 #include "core/base/strings.h"
+#include "core/catalog/catalog.h"
 
 namespace pelab::results {
 namespace {
@@ -109,8 +110,11 @@ absl::StatusOr<Metric> ParseMetric(const std::string& name) {
     return Metric{.name = name, .source = Metric::Source::kDeposit};
   }
   if (auto epochs = ParseEpochsTo(name)) return *epochs;
-  return absl::InvalidArgumentError(Concat("unknown metric \"", name, "\"; known: ",
-                                           Join(Metrics(), ", "), " (x: an accuracy from 0 to 1)"));
+  const std::string_view near =
+      catalog::DidYouMean(name, std::vector<std::string_view>(Metrics().begin(), Metrics().end()));
+  return absl::InvalidArgumentError(Concat(
+      "unknown metric \"", name, "\"; ", near.empty() ? "" : Concat("did you mean ", near, "? "),
+      "known: ", Join(Metrics(), ", "), " (x: an accuracy from 0 to 1)"));
 }
 
 std::optional<double> MetricOf(const v1::JobRow& row, const Metric& metric) {

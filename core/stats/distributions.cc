@@ -26,10 +26,4 @@ double BinomialCdf(std::int64_t successes, std::int64_t trials, double share) {
   return cdf(Binomial(static_cast<double>(trials), share), static_cast<double>(successes));
 }
 
-ShareLimits ClopperPearson(std::int64_t successes, std::int64_t trials, double tail) {
-  const auto n = static_cast<double>(trials);
-  const auto k = static_cast<double>(successes);
-  return {Binomial::find_lower_bound_on_p(n, k, tail), Binomial::find_upper_bound_on_p(n, k, tail)};
-}
-
 }  // namespace pelab::stats

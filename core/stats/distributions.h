@@ -16,14 +16,4 @@ double StudentTQuantile(double p, double degrees);
 // `share`. NaN outside the domain.
 double BinomialCdf(std::int64_t successes, std::int64_t trials, double share);
 
-struct ShareLimits {
-  double low = 0;
-  double high = 1;
-};
-// The Clopper-Pearson limits of the unknown share, after `successes` of `trials` > 0. If the share
-// is below `low`, this many successes or more have a probability of `tail` at most. If the share is
-// above `high`, this many successes or fewer have a probability of `tail` at most. NaN outside the
-// domain.
-ShareLimits ClopperPearson(std::int64_t successes, std::int64_t trials, double tail);
-
 }  // namespace pelab::stats

@@ -2,18 +2,15 @@
 
 #include <algorithm>
 #include <boost/math/special_functions/beta.hpp>
-#include <boost/math/special_functions/gamma.hpp>
 #include <cmath>
 #include <numbers>
 #include <vector>
 
 #include "core/stats/boost_policy.h"
+#include "core/stats/log_beta.h"
 
 namespace pelab::stats {
 namespace {
-
-double LogGamma(double x) { return boost::math::lgamma(x, Quiet()); }
-double LogBeta(double a, double b) { return LogGamma(a) + LogGamma(b) - LogGamma(a + b); }
 
 // For k <= n / 2, where the upper tail in the formula would underflow. With binomial coefficients
 // the e-value is the sum of C(n + 1, j) for j <= k, divided by (n + 1) C(n, k). The largest term

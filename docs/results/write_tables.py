@@ -6,10 +6,12 @@
 
 The text between `<!-- begin NAME -->` and `<!-- end NAME -->` is that of the sheet NAME, as `pelab
 claims show NAME --output markdown` prints it. The text of `answers` has a line for each claim, with
-the verdicts under both protocols.
+the verdicts under both protocols. That of `summary` has a line for each sheet: how many of its
+claims are decided, and what that took.
 """
 
 import argparse
+import collections
 import gzip
 import json
 import pathlib
@@ -41,8 +43,8 @@ class Pelab:
         listed = json.loads(self.ask("list", "--output", "json"))["sheets"]
         return [row["name"] for row in reversed(listed) if row["ended_rounds"] > 0]
 
-    def claims(self, sheet):
-        return json.loads(self.ask("show", sheet, "--output", "json"))["claims"]
+    def verdicts(self, sheet):
+        return json.loads(self.ask("show", sheet, "--output", "json"))
 
 
 def of_protocol(sheet, claim):
@@ -57,13 +59,18 @@ def of_protocol(sheet, claim):
 
 def verdict_of(claim):
     """The verdict; of a claim without one, also whether further seeds are planned."""
-    if claim["verdict"] != "undecided":
+    if claim["verdict"] in ("holds", "fails"):
         return claim["verdict"]
-    return "still open" if claim["standing"] == "open" else "undecided"
+    return "still open" if claim["standing"] == "open" else claim["verdict"]
+
+
+NOT_DECIDABLE = "not decidable at this size"
 
 
 def answer(verdicts):
     """One word or two for the verdicts of a claim by protocol."""
+    verdicts = {protocol: NOT_DECIDABLE if verdict in ("undecided", "not eligible") else verdict
+                for protocol, verdict in verdicts.items()}
     found = set(verdicts.values())
     if found == {"holds", "fails"}:
         return "depends on the protocol"
@@ -94,9 +101,28 @@ def answers(collected):
     return "\n".join(lines) + "\n"
 
 
+def summary(settled):
+    """Markdown lines, one for each sheet; `settled` has the answers of `claims show`."""
+    columns = ["sheet", "claims", "hold", "fail", "decided", "seeds disagree", "learned too little",
+               "open", "seeds", "jobs", "slot hours"]
+    lines = [f"| {' | '.join(columns)} |", f"|---|{'---:|' * (len(columns) - 1)}"]
+    for sheet in settled:
+        claims, cost = sheet["claims"], sheet["registered"]
+        count = collections.Counter(verdict_of(claim) for claim in claims)
+        decided, split = count["holds"] + count["fails"], count["undecided"]
+        addressed = len(claims) - count["not eligible"]
+        seeds = [claim["seeds"] for claim in claims]
+        lines.append(
+            f"| {sheet['sheet']} | {len(claims)} | {count['holds']} | {count['fails']} | "
+            f"{decided} of {addressed} | {split} | {count['not eligible']} | "
+            f"{count['still open']} | {min(seeds)} to {max(seeds)} | {cost['jobs']} | "
+            f"{cost['slot_seconds'] / 3600:.1f} |")
+    return "\n".join(lines) + "\n"
+
+
 def tables(program):
     """{name of a marker: its text}."""
-    texts, collected = {}, []
+    texts, collected, settled = {}, [], []
     with tempfile.TemporaryDirectory() as folder:
         for packed in sorted(RESULTS.glob("*.db.gz")):
             database = pathlib.Path(folder) / packed.stem
@@ -104,8 +130,10 @@ def tables(program):
             pelab = Pelab(program, database)
             for sheet in pelab.sheets():
                 texts[sheet] = pelab.ask("show", sheet, "--output", "markdown")
-                collected += [(sheet, claim) for claim in pelab.claims(sheet)]
+                settled.append(pelab.verdicts(sheet))
+                collected += [(sheet, claim) for claim in settled[-1]["claims"]]
     texts["answers"] = answers(collected)
+    texts["summary"] = summary(settled)
     return texts
 
 

@@ -9,7 +9,7 @@ namespace pelab::http {
 namespace {
 
 std::string Count(std::uint64_t number, const std::string& what) {
-  return Concat(number, " ", what, number == 1 ? "" : "s");
+  return render::Counted(static_cast<std::int64_t>(number), what);
 }
 
 }  // namespace

@@ -302,6 +302,9 @@ class Claims(Case):
         self.assertAlmostEqual(after["seconds_per_seed"], sum(means))
         self.assertIn("all 25 seeds of max_seeds: 150 jobs",
                       self.ok(self.pelab_db("claims", "check", sheet)).stdout)
+        seconds = after["seconds_per_seed"]
+        self.assertIn("is enough for 2 seeds of each\n", self.ok(self.pelab_db(
+            "settle", sheet, "--dry-run", "--budget", f"{round(2500 * seconds)}ms")).stdout)
 
     def test_sheets_that_are_wrong(self):
         lacks = {**SHEET, "claims": [{"id": "a", "above": {"metric": "test_accuracy",

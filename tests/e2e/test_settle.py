@@ -116,6 +116,8 @@ class Settle(SettleCase):
         edited = self.settle(self.sheet(claims, name="tiny-claims"))
         self.assertEqual(edited.returncode, 2, edited.stderr)
         self.assertIn("sheet 1 is named tiny-claims and says something else", edited.stderr)
+        shown = self.ok(self.pelab_db("claims", "show", first)).stdout  # the file is edited
+        self.assertIn("sheet 1 has its name and says something else (pelab claims diff 1", shown)
         self.sheet(first_claims)  # as it was registered
         self.ok(self.settle("tiny-claims", "--max-jobs", "0"))
         second = self.sheet(claims, name="tiny-claims-2")
@@ -127,11 +129,15 @@ class Settle(SettleCase):
                                     "sheet_id"), [(0, 40), (40, 40), (0, 40)])
         self.assertEqual(self.query("SELECT count(*) FROM v_sweeps"), [(3,)])
         diff = self.ok(self.pelab_db("claims", "diff", first, "2"))
-        self.assertRegex(diff.stdout, r"a: low: 0 → 0.01\n")
+        self.assertRegex(diff.stdout, r"a: by: 0 → 0.01\n")
         self.assertRegex(diff.stdout, r"b: added\n")
         self.assertRegex(diff.stdout, r"registered .* as sheet 1\n(.*\n)*.*as sheet 2")
         same = self.ok(self.pelab_db("claims", "diff", "1", first))
         self.assertIn("they are the same sheet", same.stdout)
+        for command in (["diff", first, "nope.yaml"], ["show", "nope.yaml"]):
+            missing = self.pelab_db("claims", *command)
+            self.assertEqual(missing.returncode, 2)
+            self.assertIn("no file nope.yaml; ", missing.stderr)
 
     def test_seeds_that_were_stored_before_are_exploratory(self):
         self.made_up(MADE_UP, "--fail-every", "90", "--error", "loss is not finite")
@@ -144,6 +150,8 @@ class Settle(SettleCase):
                 "metric": "epochs_to(0.5)", "a": "pe=rope", "b": "pe=alibi", "within": 1}},
             {"id": "drop", "where": "protocol=clean", "above": {
                 "metric": "max_drop", "a": "pe=rope", "b": "pe=nope"}, "eligible": {"above": 0}},
+            {"id": "no-deposit", "each": ["pe", "protocol"],
+             "most": {"metric": "no_deposit", "cell": "task=distance"}},
         ], max_seeds=30)
         result = self.settle(sheet, "--no-fresh-seeds", "--slots", "6", "--max-jobs", "0")
         self.recount()
@@ -152,7 +160,7 @@ class Settle(SettleCase):
         found = json.loads(self.ok(self.pelab_db("claims", "show", sheet, "--output",
                                                  "json")).stdout)
         self.assertEqual(found["rests_on"], "exploratory")
-        self.assertEqual(len(found["claims"]), 6)
+        self.assertEqual(len(found["claims"]), 12)
         rounds = self.query("SELECT end_seed - first_seed FROM v_sheet_rounds ORDER BY round")
         self.assertEqual(rounds[0], (1,))
         self.in_the_report(found)
@@ -182,12 +190,36 @@ class Settle(SettleCase):
             kinds = page.evaluate("pelabReport.charts.map((entry) => entry.kind)")
             self.assertEqual(kinds.count("evidence"), 1)
             self.assertEqual(kinds.count("seed values"), 4)  # not for the properties
-            lines = page.evaluate("document.querySelector('#claims .chart-plot').data.map("
-                                  "(trace) => [trace.meta.kind, trace.x.length])")
+            lines = page.evaluate(
+                "pelabReport.charts.find((entry) => entry.kind === 'evidence').element"
+                ".querySelector('.chart-plot').data.map((trace) => [trace.meta.kind, "
+                "trace.x.length])")
             self.assertEqual([count for kind, count in lines if kind == "evidence"],
                              [len(history) for history in histories])
             self.assertEqual(page.evaluate("document.querySelectorAll('#claims .verdict').length"),
                              len(histories))
+            self.has_a_ladder(page, found)
+
+    def has_a_ladder(self, page, found):
+        """The claim for each of two fields is a chart with these as rows and columns."""
+        ladder, = page.evaluate(
+            "pelabReport.charts.filter((entry) => entry.kind === 'shares').map("
+            "({ element }) => element.querySelector('.chart-plot').data[0])"
+            ".map(({ x, y, z, text }) => ({ x, y, z, text }))")
+        self.assertEqual([ladder["y"], ladder["x"]],
+                         [["rope", "nope", "alibi"], ["clean", "published"]])
+        shown = {(claim["each"]["pe"], claim["each"]["protocol"]): claim
+                 for claim in found["claims"] if claim["claim"] == "no-deposit"}
+        self.assertEqual(len(shown), 6)
+        for pe, shares, texts in zip(ladder["y"], ladder["z"], ladder["text"]):
+            for protocol, share, text in zip(ladder["x"], shares, texts):
+                claim = shown[pe, protocol]
+                if claim["n"]:
+                    self.assertEqual(share, claim["shows"] / claim["n"])
+                    self.assertTrue(claim["share_low"] <= share <= claim["share_high"])
+                self.assertTrue(text.startswith(f"{claim['shows']} of {claim['n']}<br>"
+                                                f"{claim['share_low']:.2f}") if claim["n"]
+                                else text == "–", text)
 
     def test_the_seeds_of_a_sheet_can_run_out(self):
         self.made_up(MADE_UP.replace("0..39", "[0, 980]"))

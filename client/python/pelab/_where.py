@@ -207,9 +207,8 @@ class _Parser:
         argument = self._argument(field, begin)
         if field not in self.known:
             near = _catalog.hint(field, self.known)
-            hint = f"; did you mean {near}" if near else ""
-            raise self._error(begin, f'unknown field "{field}" in a condition{hint}; known: '
-                                     f'{", ".join(sorted(self.known))}')
+            hint = f"did you mean {near}?" if near else f"known: {', '.join(sorted(self.known))}"
+            raise self._error(begin, f'unknown field "{field}" in a condition; {hint}')
         if field not in self.fields:
             self.fields.append(field)
         self._skip()

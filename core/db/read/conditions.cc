@@ -382,9 +382,9 @@ absl::Status UnknownField(const std::string& name) {
     if (!repeated) known.push_back(field.name);
   }
   const std::string_view near = catalog::DidYouMean(name, known);
-  return absl::InvalidArgumentError(Concat("unknown field \"", name, "\" in a condition",
-                                           near.empty() ? "" : "; did you mean ", near,
-                                           "; known: ", Join(known, ", ")));
+  return absl::InvalidArgumentError(Concat(
+      "unknown field \"", name, "\" in a condition; ",
+      near.empty() ? Concat("known: ", Join(known, ", ")) : Concat("did you mean ", near, "?")));
 }
 
 }  // namespace

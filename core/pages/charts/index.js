@@ -11,6 +11,7 @@ export { drawEvidence, drawSeedValues } from './evidence.js';
 export { drawHeatMap } from './heat_map.js';
 export { drawViolins, violinsTogether } from './violins.js';
 export { drawHeadCounts, drawLayers } from './points.js';
+export { drawShares } from './shares.js';
 export { drawSparkline } from './sparkline.js';
 export { drawTable } from './table.js';
 export { make } from './figure.js';

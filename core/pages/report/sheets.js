@@ -1,9 +1,9 @@
 // The claim sheets that were settled on the report's sweeps: verdicts, evidence over seeds, and the
 // values of every seed.
-import { data, details, paragraph, place, section, table } from './page.js';
+import { data, details, grouped, paragraph, place, section, table } from './page.js';
 import { time } from './provenance.js';
 
-const { drawEvidence, drawSeedValues, text } = globalThis.pelabCharts;
+const { drawEvidence, drawSeedValues, drawShares, text } = globalThis.pelabCharts;
 
 const finite = (value) => Number.isFinite(value);
 const signed = (value) => `${value < 0 ? '\u2212' : '+'}${Math.abs(value).toFixed(3)}`;
@@ -36,7 +36,8 @@ function summary(sheet) {
   const { at_ms: at, jobs, rounds, slot_seconds: seconds } = sheet.registered;
   return `${text.visible(sheet.sheet)}: ${found.join(', ')}. Registered ${time(at)}. `
     + `${restsOn(sheet)} ${rounds} round${rounds === 1 ? '' : 's'}, ${jobs} jobs, `
-    + `${(seconds / 3600).toFixed(1)} slot hours.`;
+    + `${seconds < 3600 ? `${Math.ceil(seconds / 60)} slot minutes`
+      : `${(seconds / 3600).toFixed(1)} slot hours`}.`;
 }
 
 function verdictsTable(sheet) {
@@ -59,7 +60,38 @@ function verdictsTable(sheet) {
   }, { label: `Verdicts of ${sheet.sheet}` });
 }
 
+// One chart for each combination of the fields before the last two, which are its rows and columns.
+// None for a claim with fewer cells than a table shows well.
+function ladders(claims) {
+  const fields = Object.keys(claims[0].each);
+  if (fields.length < 2) return [];
+  const [rowField, columnField] = fields.slice(-2);
+  const valuesOf = (field) => [...new Set(claims.map(({ each }) => each[field]))];
+  const rows = valuesOf(rowField), columns = valuesOf(columnField);
+  const others = fields.slice(0, -2);
+  const panelOf = ({ each }) => others.map((field) => each[field]).join(', ');
+  return grouped(claims, panelOf).map(([panel, within]) => {
+    const at = (row, column) => {
+      const one = within.find(({ each }) => each[rowField] === row && each[columnField] === column);
+      return one ? { label: one.id, k: one.shows, n: one.n, low: one.share_low,
+                     high: one.share_high, verdict: one.verdict } : null;
+    };
+    const { claim, says } = claims[0];
+    const title = panel ? `${claim}: ${panel}` : claim;
+    return place('shares', title, (element) => drawShares(element, {
+      rows: { field: rowField, values: rows }, columns: { field: columnField, values: columns },
+      cells: rows.map((row) => columns.map((column) => at(row, column)))
+    }, { title, description: `${says || claim}: the seeds that show it, and limits of the share of `
+         + 'all seeds (95 %, at any time)' }));
+  });
+}
+
 function charts(sheet) {
+  return [...grouped(sheet.claims, ({ claim }) => claim).flatMap(([, claims]) => ladders(claims)),
+          ...evidenceCharts(sheet)];
+}
+
+function evidenceCharts(sheet) {
   const name = text.visible(sheet.sheet);
   const evidence = place('evidence', name, (element) => drawEvidence(element, {
     claims: sheet.claims.filter((claim) => claim.history.length)

@@ -104,7 +104,7 @@ TEST(BindingTest, CellsThatTheSweepCannotMake) {
       "     each: protocol}\n");
   EXPECT_THAT(several,
               HasSubstr("2 cells of the sweep meet \"pe=partial_rope\" (protocol: clean)"));
-  EXPECT_THAT(several, HasSubstr("they differ in pe.heads (1, 2)"));
+  EXPECT_THAT(several, HasSubstr("they differ in pe.heads (1, 2): name one, here or in where"));
   EXPECT_THAT(
       BindError("  - {id: a, above: {metric: test_accuracy, a: pe=rope, b: pe_label=rope},\n"
                 "     where: protocol=clean}\n"),
@@ -112,7 +112,7 @@ TEST(BindingTest, CellsThatTheSweepCannotMake) {
   EXPECT_THAT(
       BindError("  - {id: a, between: {metric: test_accuracy, cell: pe=rope, low: 0, high: 1},\n"
                 "     where: task=counting}\n"),
-      HasSubstr("s.yaml:4:5: no cell of the sweep meets \"task=counting\""));
+      HasSubstr("s.yaml:5:13: no cell of the sweep meets \"task=counting\""));
   EXPECT_THAT(
       BindError("  - {id: a, between: {metric: test_accuracy, cell: test_accuracy>0.5, low: 0, "
                 "high: 1}}\n"),
@@ -124,7 +124,7 @@ TEST(BindingTest, CellsThatTheSweepCannotMake) {
   EXPECT_THAT(
       BindError("  - {id: a, between: {metric: test_accuracy, cell: pe=rope, low: 0, high: 1},\n"
                 "     where: protocol=clean, each: prtocol}\n"),
-      HasSubstr("each: unknown field \"prtocol\""));
+      HasSubstr("s.yaml:5:35: each: unknown field \"prtocol\""));
 }
 
 TEST(BindingTest, NamesThatAreMistakenGetTheCellsOfTheSweep) {

@@ -158,12 +158,15 @@ TEST(SheetReaderTest, ErrorsSayWhereAndWhatIsAllowed) {
   EXPECT_THAT(OfClaim("{id: a}"), HasSubstr("4:5: a claim needs exactly one of above, between"));
   EXPECT_THAT(OfClaim("{id: a, near: {metric: test_accuracy, a: pe=a, b: pe=b, within: 5}}"),
               HasSubstr("test_accuracy is a fraction: write 0.05 for 5 points"));
+  EXPECT_THAT(OfClaim("{id: a, near: {metric: test_accuracy, a: rope, b: pe=b, within: 0.1}}"),
+              HasSubstr("must be a condition such as pe=rope, not \"rope\""));
   EXPECT_THAT(OfClaim("{id: a, between: {metric: max_drop, cell: pe=a, low: 0, high: 30}}"),
               HasSubstr("max_drop is a fraction: write 0.3 for 30 points"));
   EXPECT_THAT(OfClaim("{id: 7, between: {metric: test_accuracy, cell: pe=a, low: 0, high: 1}}"),
               HasSubstr("4:10: id must be 1 to 100 letters"));
-  EXPECT_THAT(OfClaim("{id: a, above: {metric: test_acuracy, a: pe=a, b: pe=b}}"),
-              HasSubstr("4:29: unknown metric \"test_acuracy\"; known: test_accuracy"));
+  EXPECT_THAT(
+      OfClaim("{id: a, above: {metric: test_acuracy, a: pe=a, b: pe=b}}"),
+      HasSubstr("4:29: unknown metric \"test_acuracy\"; did you mean test_accuracy? known: "));
   EXPECT_THAT(OfClaim("{id: a, between: {metric: \"a\\nb\", cell: pe=a, low: 0, high: 1}}"),
               HasSubstr("unknown metric \"a\\nb\""))
       << "a message is one line";

@@ -77,21 +77,5 @@ TEST(BinomialTest, ClosedForms) {
   EXPECT_TRUE(std::isnan(BinomialCdf(1, 2, 1.5)));
 }
 
-TEST(ClopperPearsonTest, LimitsOfShares) {
-  // scipy 1.10: stats.beta.ppf(0.025, k, n - k + 1) and stats.beta.ppf(0.975, k + 1, n - k)
-  const auto expect = [](int k, int n, double low, double high) {
-    const auto limits = ClopperPearson(k, n, 0.025);
-    EXPECT_NEAR(limits.low, low, 1e-12) << k << " of " << n;
-    EXPECT_NEAR(limits.high, high, 1e-12) << k << " of " << n;
-  };
-  expect(0, 5, 0.0, 0.5218237501049814);
-  expect(1, 5, 0.0050507633794680575, 0.7164179361180895);
-  expect(3, 5, 0.14663279963467313, 0.9472550494736831);
-  expect(5, 5, 0.4781762498950185, 1.0);
-  expect(7, 10, 0.3475471499400027, 0.9332604888222655);
-  expect(0, 1, 0.0, 0.975);
-  expect(412, 1000, 0.38129151430862224, 0.4432281114624898);
-}
-
 }  // namespace
 }  // namespace pelab::stats
