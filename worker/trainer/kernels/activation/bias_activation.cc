@@ -11,12 +11,14 @@ constexpr float kInverseSqrtTwoPi = 0.3989422804014327f;
 
 // Phi(u) and phi(u) of the standard normal distribution. The tail is Abramowitz and Stegun 7.1.26,
 // with an error of at most 8e-8: a polynomial in 1 / (1 + p |u| / sqrt(2)) times the density.
+template <class Floats>
 struct Normal {
   Floats cumulative;
   Floats density;
 };
-PELAB_INLINE Normal NormalAt(Floats u) {
-  const Floats size = u < 0.0f ? -u : u;
+template <class Floats>
+PELAB_INLINE Normal<Floats> NormalAt(Floats u) {
+  const Floats size = Chosen(u < 0.0f, -u, u);
   const Floats bell = Exp(size * size * -0.5f);
   const Floats t = 1.0f / (size * (0.3275911f * 0.7071067811865476f) + 1.0f);
   Floats tail = t * 1.061405429f - 1.453152027f;
@@ -24,44 +26,49 @@ PELAB_INLINE Normal NormalAt(Floats u) {
   tail = tail * t - 0.284496736f;
   tail = tail * t + 0.254829592f;
   tail *= t * bell * 0.5f;  // Phi(-|u|)
-  return {u < 0.0f ? tail : 1.0f - tail, bell * kInverseSqrtTwoPi};
+  return {Chosen(u < 0.0f, tail, 1.0f - tail), bell * kInverseSqrtTwoPi};
 }
 
+template <class Floats>
 PELAB_INLINE Floats Activate(bool gelu, Floats u) {
   if (gelu) return u * NormalAt(u).cumulative;
-  return u > 0.0f ? u : Floats{};
+  return Larger(u, Floats{});
 }
 
+template <class Floats>
 PELAB_INLINE Floats Slope(bool gelu, Floats u) {
   if (gelu) {
-    const Normal normal = NormalAt(u);
+    const Normal<Floats> normal = NormalAt(u);
     return normal.cumulative + u * normal.density;
   }
-  return u > 0.0f ? Floats{} + 1.0f : Floats{};
+  return Chosen(u > 0.0f, Floats{} + 1.0f, Floats{});
 }
 
 // u = h + b for 16 elements.
+template <class Floats>
 PELAB_INLINE Floats InputAt(const BiasActivation<float>& p, std::int64_t row, std::int64_t column) {
-  return Load(p.product + row * p.width + column) + Load(p.bias + column);
+  return Load<Floats>(p.product + row * p.width + column) + Load<Floats>(p.bias + column);
 }
 
+template <class Floats>
 PELAB_INLINE Floats FactorsAt(const BiasActivation<float>& p, std::int64_t row,
                               std::int64_t column) {
   if (p.dropout.threshold == 0) return Floats{} + 1.0f;
   const auto width = static_cast<std::uint32_t>(p.width);
-  return DropoutFactors(p.dropout,
-                        DropoutRow(p.dropout, row) * width + static_cast<std::uint32_t>(column));
+  return DropoutFactors<Floats>(
+      p.dropout, DropoutRow(p.dropout, row) * width + static_cast<std::uint32_t>(column));
 }
 
 }  // namespace
 
 void BiasActivationForward(const BiasActivation<float>& problem, std::int64_t begin,
                            std::int64_t end) {
-  RunWidest([&]() PELAB_INLINE_LAMBDA {
+  RunWidest([&]<class Floats>() PELAB_INLINE_LAMBDA {
     const std::int64_t last = std::min(problem.rows, end * kNormBlockRows);
     for (std::int64_t row = begin * kNormBlockRows; row < last; ++row) {
       for (std::int64_t c = 0; c < problem.width; c += kLanes) {
-        Store(Activate(problem.gelu, InputAt(problem, row, c)) * FactorsAt(problem, row, c),
+        Store(Activate(problem.gelu, InputAt<Floats>(problem, row, c)) *
+                  FactorsAt<Floats>(problem, row, c),
               problem.out + row * problem.width + c);
       }
     }
@@ -71,7 +78,7 @@ void BiasActivationForward(const BiasActivation<float>& problem, std::int64_t be
 void BiasActivationBackward(const BiasActivation<float>& problem,
                             const BiasActivationGradients<float>& gradients, std::int64_t begin,
                             std::int64_t end) {
-  RunWidest([&]() PELAB_INLINE_LAMBDA {
+  RunWidest([&]<class Floats>() PELAB_INLINE_LAMBDA {
     for (std::int64_t block = begin; block < end; ++block) {
       float* const partial = gradients.partial + block * problem.width;
       std::fill_n(partial, problem.width, 0.0f);
@@ -79,10 +86,11 @@ void BiasActivationBackward(const BiasActivation<float>& problem,
       for (std::int64_t row = block * kNormBlockRows; row < last; ++row) {
         for (std::int64_t c = 0; c < problem.width; c += kLanes) {
           const std::int64_t at = row * problem.width + c;
-          const Floats change = Load(gradients.out + at) * FactorsAt(problem, row, c) *
-                                Slope(problem.gelu, InputAt(problem, row, c));
+          const Floats change = Load<Floats>(gradients.out + at) *
+                                FactorsAt<Floats>(problem, row, c) *
+                                Slope(problem.gelu, InputAt<Floats>(problem, row, c));
           Store(change, gradients.product + at);
-          Store(Load(partial + c) + change, partial + c);
+          Store(Load<Floats>(partial + c) + change, partial + c);
         }
       }
     }

@@ -26,7 +26,7 @@ PELAB_INLINE void Update(const AdamWPass& pass, const AdamWRates& rates, std::in
 
 void AdamWOnCpu(const AdamWPass& pass, std::int64_t begin, std::int64_t end) {
   const AdamWRates rates = pass.rates[pass.step != nullptr ? *pass.step : 0];
-  RunWidest([&]() PELAB_INLINE_LAMBDA { Update(pass, rates, begin, end); });
+  RunWidest([&]<class>() PELAB_INLINE_LAMBDA { Update(pass, rates, begin, end); });
 }
 
 }  // namespace pelab::trainer

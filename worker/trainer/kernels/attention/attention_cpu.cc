@@ -46,12 +46,12 @@ struct Buffers {
         value_columns(keys * value_width),
         weights(p.rows * keys),
         gradient(p.rows * keys),
-        product(std::max(p.rows, p.keys) * std::max(width, value_width)) {
-    if (p.key_distance != nullptr) PackDistances(p);
-  }
+        product(std::max(p.rows, p.keys) * std::max(width, value_width)) {}
   // Packs the vectors by distance that a query can see, and allocates memory for products with
-  // them.
-  void PackDistances(const FusedAttention<float>& p) {
+  // them. Must be called before the first head, also if there are none.
+  template <class Floats>
+  PELAB_INLINE void PackDistances(const FusedAttention<float>& p) {
+    if (p.key_distance == nullptr) return;
     reach = p.causal ? p.keys : p.keys + p.rows - 1;
     distances = Padded(reach);
     distance_rows.resize(distances * width);
@@ -61,7 +61,7 @@ struct Buffers {
     for (std::int64_t r = 0; r < reach; ++r) {
       std::copy_n(p.key_distance + r * p.width, p.width, distance_rows.data() + r * width);
     }
-    Transpose(distance_rows.data(), distances, width, distance_columns.data());
+    Transpose<Floats>(distance_rows.data(), distances, width, distance_columns.data());
   }
   // The start of row i's part of by_distance, which is the entry of key 0.
   float* ByDistance(const FusedAttention<float>& p, std::int64_t i) {
@@ -95,28 +95,32 @@ struct RowTerms {
   }
 
   // The logits of keys j … j + 15, computed from their products; -inf from `end` on.
+  template <class Floats>
   PELAB_INLINE Floats Logits(Floats products, std::int64_t j) const {
     const std::int64_t count = end - j;
     Floats x = products;
-    if (by_distance != nullptr) x += LoadChannels(by_distance + j, count);
-    if (diagonal != nullptr) x += LoadChannels(diagonal + j, count);
+    if (by_distance != nullptr) x += LoadChannels<Floats>(by_distance + j, count);
+    if (diagonal != nullptr) x += LoadChannels<Floats>(diagonal + j, count);
     if (slope != 0) {
-      const Floats distance = Lanes() + (static_cast<float>(j) - position);
-      x -= slope * (distance < 0.0f ? -distance : distance);
+      const Floats distance = Lanes<Floats>() + (static_cast<float>(j) - position);
+      x -= slope * Larger(distance, -distance);
     }
-    if (term != nullptr && term_stride == 1) x += LoadChannels(term + j, count);
+    if (term != nullptr && term_stride == 1) x += LoadChannels<Floats>(term + j, count);
     if (term != nullptr && term_stride != 1) {
+      float terms[kLanes] = {};
       for (std::int64_t i = 0; i < std::min(count, kLanes); ++i)
-        x[i] += term[(j + i) * term_stride];
+        terms[i] = term[(j + i) * term_stride];
+      x += Load<Floats>(terms);
     }
     return Masked(x, count);
   }
 
   // x, with -inf from lane `count` on.
+  template <class Floats>
   PELAB_INLINE static Floats Masked(Floats x, std::int64_t count) {
     if (count >= kLanes) return x;
-    const Ints seen = Lanes() < static_cast<float>(count);
-    return seen ? x : Floats{} - std::numeric_limits<float>::infinity();
+    return Chosen(Lanes<Floats>() < static_cast<float>(count), x,
+                  Floats{} - std::numeric_limits<float>::infinity());
   }
 
   std::int64_t end;
@@ -129,23 +133,24 @@ struct RowTerms {
 };
 
 // Replaces `padded` products by their softmax. Returns the logarithm of the denominator.
+template <class Floats>
 PELAB_INLINE float Softmax(const RowTerms& terms, std::int64_t padded, float* row) {
   Floats most = Floats{} - std::numeric_limits<float>::infinity();
   for (std::int64_t j = 0; j < padded; j += kLanes) {
-    const Floats x = terms.Logits(Load(row + j), j);
+    const Floats x = terms.Logits(Load<Floats>(row + j), j);
     Store(x, row + j);
     most = Larger(most, x);
   }
   const float largest = Largest(most);
   Floats sums = {};
   for (std::int64_t j = 0; j < padded; j += kLanes) {
-    const Floats x = Exp(Load(row + j) - largest);
+    const Floats x = Exp(Load<Floats>(row + j) - largest);
     Store(x, row + j);
     sums += x;
   }
   const float sum = Sum(sums);
   const float inverse = 1 / sum;
-  for (std::int64_t j = 0; j < padded; j += kLanes) Store(Load(row + j) * inverse, row + j);
+  for (std::int64_t j = 0; j < padded; j += kLanes) Store(Load<Floats>(row + j) * inverse, row + j);
   return largest + std::log(sum);
 }
 
@@ -161,90 +166,98 @@ PELAB_INLINE const float* BiasOf(const float* bias, std::int64_t head, std::int6
   return bias != nullptr ? bias + head * width : nullptr;
 }
 
+template <class Floats>
 PELAB_INLINE void PackHead(const FusedAttention<float>& p, std::int64_t batch, std::int64_t head,
                            Buffers* b) {
-  Pack(HeadOf(p.query, batch, head), p.query.row_stride, p.rows, p.width,
-       BiasOf(p.query_bias, head, p.width),
-       RotationsOf(p, p.query_rotations, head, p.keys - p.rows), p.scale, b->query.data(),
-       b->width);
-  Pack(HeadOf(p.key, batch, head), p.key.row_stride, p.keys, p.width,
-       BiasOf(p.key_bias, head, p.width), RotationsOf(p, p.key_rotations, head, 0), 1,
-       b->key.data(), b->width);
-  Pack(HeadOf(p.value, batch, head), p.value.row_stride, p.keys, p.value_width,
-       BiasOf(p.value_bias, head, p.value_width), {}, 1, b->value.data(), b->value_width);
-  Transpose(b->key.data(), b->keys, b->width, b->key_columns.data());
+  Pack<Floats>(HeadOf(p.query, batch, head), p.query.row_stride, p.rows, p.width,
+               BiasOf(p.query_bias, head, p.width),
+               RotationsOf(p, p.query_rotations, head, p.keys - p.rows), p.scale, b->query.data(),
+               b->width);
+  Pack<Floats>(HeadOf(p.key, batch, head), p.key.row_stride, p.keys, p.width,
+               BiasOf(p.key_bias, head, p.width), RotationsOf(p, p.key_rotations, head, 0), 1,
+               b->key.data(), b->width);
+  Pack<Floats>(HeadOf(p.value, batch, head), p.value.row_stride, p.keys, p.value_width,
+               BiasOf(p.value_bias, head, p.value_width), {}, 1, b->value.data(), b->value_width);
+  Transpose<Floats>(b->key.data(), b->keys, b->width, b->key_columns.data());
 }
 
 // (R, T) = rows (R, width) times columns (width, T), for the visible keys.
+template <class Floats>
 PELAB_INLINE void VisibleProduct(const FusedAttention<float>& p, const Visible& visible,
                                  std::int64_t width, const float* rows, std::int64_t row_stride,
                                  const float* columns, std::int64_t keys, float* to) {
-  Product(p.rows, keys, rows, row_stride, 1, columns, keys, to, keys,
-          [&](std::int64_t i, std::int64_t count) PELAB_INLINE_LAMBDA {
-            return Extent{visible.End(i + count - 1), 0, width};
-          });
+  Product<Floats>(p.rows, keys, rows, row_stride, 1, columns, keys, to, keys,
+                  [&](std::int64_t i, std::int64_t count) PELAB_INLINE_LAMBDA {
+                    return Extent{visible.End(i + count - 1), 0, width};
+                  });
 }
 
 // (R, n) = weights (R, T) times rows (T, n), summed over the visible keys.
+template <class Floats>
 PELAB_INLINE void OverKeys(const FusedAttention<float>& p, const Visible& visible, std::int64_t n,
                            const float* weights, std::int64_t keys, const float* rows, float* to) {
-  Product(p.rows, n, weights, keys, 1, rows, n, to, n,
-          [&](std::int64_t i, std::int64_t count) PELAB_INLINE_LAMBDA {
-            return Extent{n, 0, visible.End(i + count - 1)};
-          });
+  Product<Floats>(p.rows, n, weights, keys, 1, rows, n, to, n,
+                  [&](std::int64_t i, std::int64_t count) PELAB_INLINE_LAMBDA {
+                    return Extent{n, 0, visible.End(i + count - 1)};
+                  });
 }
 
 // (T, n) = weights^T (T, R) times rows (R, n), summed over the queries that see a key.
+template <class Floats>
 PELAB_INLINE void OverQueries(const FusedAttention<float>& p, const Visible& visible,
                               std::int64_t n, const float* weights, std::int64_t keys,
                               const float* rows, float* to) {
-  Product(p.keys, n, weights, 1, keys, rows, n, to, n,
-          [&](std::int64_t j, std::int64_t) PELAB_INLINE_LAMBDA {
-            return Extent{n, visible.FirstRow(j, p.rows), p.rows};
-          });
+  Product<Floats>(p.keys, n, weights, 1, keys, rows, n, to, n,
+                  [&](std::int64_t j, std::int64_t) PELAB_INLINE_LAMBDA {
+                    return Extent{n, visible.FirstRow(j, p.rows), p.rows};
+                  });
 }
 
 // Products of the queries with the vectors by distance: (T', distances). Those of row i with keys
 // 0, 1, … start at column T' - 1 - i.
+template <class Floats>
 PELAB_INLINE void DistanceProduct(const FusedAttention<float>& p, Buffers* b) {
   if (b->distances == 0) return;
-  Product(p.rows, b->distances, b->query.data(), b->width, 1, b->distance_columns.data(),
-          b->distances, b->by_distance.data(), b->distances,
-          [&](std::int64_t, std::int64_t) PELAB_INLINE_LAMBDA {
-            return Extent{b->distances, 0, b->width};
-          });
+  Product<Floats>(p.rows, b->distances, b->query.data(), b->width, 1, b->distance_columns.data(),
+                  b->distances, b->by_distance.data(), b->distances,
+                  [&](std::int64_t, std::int64_t) PELAB_INLINE_LAMBDA {
+                    return Extent{b->distances, 0, b->width};
+                  });
 }
 
+template <class Floats>
 PELAB_INLINE void ForwardHead(const FusedAttention<float>& p, std::int64_t batch, std::int64_t head,
                               Buffers* b) {
   const Visible visible = VisibleTo(p, batch);
   const std::int64_t at = batch * p.heads + head;
-  PackHead(p, batch, head, b);
-  VisibleProduct(p, visible, p.width, b->query.data(), b->width, b->key_columns.data(), b->keys,
-                 b->weights.data());
-  DistanceProduct(p, b);
+  PackHead<Floats>(p, batch, head, b);
+  VisibleProduct<Floats>(p, visible, p.width, b->query.data(), b->width, b->key_columns.data(),
+                         b->keys, b->weights.data());
+  DistanceProduct<Floats>(p, b);
   for (std::int64_t i = 0; i < p.rows; ++i) {
     float* const row = b->weights.data() + i * b->keys;
     const RowTerms terms(p, batch, head, i, visible.End(i), b->ByDistance(p, i));
     // The products of the whole tile of four rows were computed up to this key.
     const std::int64_t padded = Padded(visible.End(std::min(p.rows - 1, i | 3)));
-    const float log_sum = Softmax(terms, padded, row);
+    const float log_sum = Softmax<Floats>(terms, padded, row);
     if (p.log_sum_exp != nullptr) p.log_sum_exp[at * p.rows + i] = log_sum;
     if (p.dropout.threshold == 0) continue;
     const std::uint32_t first = DropoutIndex(p, batch, head, i);
     for (std::int64_t j = 0; j < padded; j += kLanes) {
-      Store(Load(row + j) * DropoutFactors(p.dropout, first + static_cast<std::uint32_t>(j)),
+      Store(Load<Floats>(row + j) *
+                DropoutFactors<Floats>(p.dropout, first + static_cast<std::uint32_t>(j)),
             row + j);
     }
   }
-  OverKeys(p, visible, b->value_width, b->weights.data(), b->keys, b->value.data(),
-           b->product.data());
-  Unpack(b->product.data(), b->value_width, p.rows, p.value_width, {}, 1, nullptr,
-         HeadOf(p.out, batch, head), p.out.row_stride);
+  OverKeys<Floats>(p, visible, b->value_width, b->weights.data(), b->keys, b->value.data(),
+                   b->product.data());
+  Unpack<Floats>(b->product.data(), b->value_width, p.rows, p.value_width, {}, 1, nullptr,
+                 HeadOf(p.out, batch, head), p.out.row_stride);
 }
 
 // Computes a row's softmax from its logits, and from it the gradients. `weights` becomes m P;
 // `gradient`, which is dO v^T at the start, becomes dS.
+template <class Floats>
 PELAB_INLINE void BackwardRow(const FusedAttention<float>& p, std::int64_t batch, std::int64_t head,
                               std::int64_t row, std::int64_t end, std::int64_t padded,
                               const float* by_distance, float* weights, float* gradient) {
@@ -254,19 +267,20 @@ PELAB_INLINE void BackwardRow(const FusedAttention<float>& p, std::int64_t batch
   const bool drops = p.dropout.threshold != 0;
   Floats totals = {};
   for (std::int64_t j = 0; j < padded; j += kLanes) {
-    const Floats softmax = Exp(terms.Logits(Load(weights + j), j) - log_sum);
-    Floats change = Load(gradient + j);
-    if (drops) change *= DropoutFactors(p.dropout, first + static_cast<std::uint32_t>(j));
+    const Floats softmax = Exp(terms.Logits(Load<Floats>(weights + j), j) - log_sum);
+    Floats change = Load<Floats>(gradient + j);
+    if (drops) change *= DropoutFactors<Floats>(p.dropout, first + static_cast<std::uint32_t>(j));
     Store(softmax, weights + j);
     Store(change, gradient + j);
     totals += softmax * change;
   }
   const float total = Sum(totals);
   for (std::int64_t j = 0; j < padded; j += kLanes) {
-    const Floats softmax = Load(weights + j);
-    Store(softmax * (Load(gradient + j) - total), gradient + j);
+    const Floats softmax = Load<Floats>(weights + j);
+    Store(softmax * (Load<Floats>(gradient + j) - total), gradient + j);
     if (!drops) continue;
-    Store(softmax * DropoutFactors(p.dropout, first + static_cast<std::uint32_t>(j)), weights + j);
+    Store(softmax * DropoutFactors<Floats>(p.dropout, first + static_cast<std::uint32_t>(j)),
+          weights + j);
   }
 }
 
@@ -287,6 +301,7 @@ PELAB_INLINE void KeepLogitGradients(const FusedAttention<float>& p,
 // Computes two gradients from dS. It adds the gradient of the vectors by distance to the sums of
 // the sequence, and the gradient of the queries through these vectors to `product`. It first moves
 // the gradients of the logits to the columns of DistanceProduct.
+template <class Floats>
 PELAB_INLINE void BackwardDistances(const FusedAttention<float>& p,
                                     const FusedAttentionGradients<float>& to,
                                     const Visible& visible, std::int64_t batch, std::int64_t head,
@@ -301,19 +316,21 @@ PELAB_INLINE void BackwardDistances(const FusedAttention<float>& p,
     return std::max<std::int64_t>(0, p.rows - i - count);
   };
   float* const made = b->distance_product.data();
-  Product(p.rows, b->width, b->by_distance.data(), b->distances, 1, b->distance_rows.data(),
-          b->width, made, b->width, [&](std::int64_t i, std::int64_t count) PELAB_INLINE_LAMBDA {
-            return Extent{b->width, first(i, count), b->reach};
-          });
+  Product<Floats>(p.rows, b->width, b->by_distance.data(), b->distances, 1, b->distance_rows.data(),
+                  b->width, made, b->width,
+                  [&](std::int64_t i, std::int64_t count) PELAB_INLINE_LAMBDA {
+                    return Extent{b->width, first(i, count), b->reach};
+                  });
   for (std::int64_t i = 0; i < p.rows * b->width; ++i) b->product[i] += made[i];
   if (to.key_distance == nullptr) return;
   const std::int64_t entries = 2 * p.keys - 1;
   float* const sums = to.key_distance + batch * entries * p.width;
   if (head == 0) std::fill_n(sums, entries * p.width, 0.0f);
-  Product(b->reach, b->width, b->by_distance.data(), 1, b->distances, b->query.data(), b->width,
-          made, b->width, [&](std::int64_t r, std::int64_t count) PELAB_INLINE_LAMBDA {
-            return Extent{b->width, first(r, count), p.rows};
-          });
+  Product<Floats>(b->reach, b->width, b->by_distance.data(), 1, b->distances, b->query.data(),
+                  b->width, made, b->width,
+                  [&](std::int64_t r, std::int64_t count) PELAB_INLINE_LAMBDA {
+                    return Extent{b->width, first(r, count), p.rows};
+                  });
   for (std::int64_t r = 0; r < b->reach; ++r) {
     for (std::int64_t c = 0; c < p.width; ++c) sums[r * p.width + c] += made[r * b->width + c];
   }
@@ -322,45 +339,48 @@ PELAB_INLINE void BackwardDistances(const FusedAttention<float>& p,
 // With P the softmax, m the dropout mask and O = (m P) V:
 //   dV = (m P)^T dO,  dP = m dO V^T,  dS = P (dP - rowsum(P dP)),
 //   dQ = scale dS K,  dK = scale dS^T Q.
+template <class Floats>
 PELAB_INLINE void BackwardHead(const FusedAttention<float>& p,
                                const FusedAttentionGradients<float>& to, std::int64_t batch,
                                std::int64_t head, Buffers* b) {
   const Visible visible = VisibleTo(p, batch);
   const std::int64_t at = batch * p.heads + head;
-  PackHead(p, batch, head, b);
-  Pack(HeadOf(to.out, batch, head), to.out.row_stride, p.rows, p.value_width, nullptr, {}, 1,
-       b->rows_in.data(), b->value_width);
-  Transpose(b->value.data(), b->keys, b->value_width, b->value_columns.data());
-  VisibleProduct(p, visible, p.width, b->query.data(), b->width, b->key_columns.data(), b->keys,
-                 b->weights.data());
-  VisibleProduct(p, visible, p.value_width, b->rows_in.data(), b->value_width,
-                 b->value_columns.data(), b->keys, b->gradient.data());
-  DistanceProduct(p, b);
+  PackHead<Floats>(p, batch, head, b);
+  Pack<Floats>(HeadOf(to.out, batch, head), to.out.row_stride, p.rows, p.value_width, nullptr, {},
+               1, b->rows_in.data(), b->value_width);
+  Transpose<Floats>(b->value.data(), b->keys, b->value_width, b->value_columns.data());
+  VisibleProduct<Floats>(p, visible, p.width, b->query.data(), b->width, b->key_columns.data(),
+                         b->keys, b->weights.data());
+  VisibleProduct<Floats>(p, visible, p.value_width, b->rows_in.data(), b->value_width,
+                         b->value_columns.data(), b->keys, b->gradient.data());
+  DistanceProduct<Floats>(p, b);
   if (to.diagonal != nullptr) {
     std::fill_n(to.diagonal + at * (2 * p.keys - 1), 2 * p.keys - 1, 0.0f);
   }
   for (std::int64_t i = 0; i < p.rows; ++i) {
     float* const gradient = b->gradient.data() + i * b->keys;
     const std::int64_t padded = Padded(visible.End(std::min(p.rows - 1, i | 3)));
-    BackwardRow(p, batch, head, i, visible.End(i), padded, b->ByDistance(p, i),
-                b->weights.data() + i * b->keys, gradient);
+    BackwardRow<Floats>(p, batch, head, i, visible.End(i), padded, b->ByDistance(p, i),
+                        b->weights.data() + i * b->keys, gradient);
     KeepLogitGradients(p, to, at, i, visible.End(i), gradient);
   }
   const auto sums = [&](float* partial, std::int64_t width) PELAB_INLINE_LAMBDA {
     return partial != nullptr ? partial + at * width : nullptr;
   };
   float* const product = b->product.data();
-  OverKeys(p, visible, b->width, b->gradient.data(), b->keys, b->key.data(), product);
-  BackwardDistances(p, to, visible, batch, head, b);
-  Unpack(product, b->width, p.rows, p.width,
-         RotationsOf(p, p.query_rotations, head, p.keys - p.rows), p.scale,
-         sums(to.query_bias, p.width), HeadOf(to.query, batch, head), to.query.row_stride);
-  OverQueries(p, visible, b->width, b->gradient.data(), b->keys, b->query.data(), product);
-  Unpack(product, b->width, p.keys, p.width, RotationsOf(p, p.key_rotations, head, 0), 1,
-         sums(to.key_bias, p.width), HeadOf(to.key, batch, head), to.key.row_stride);
-  OverQueries(p, visible, b->value_width, b->weights.data(), b->keys, b->rows_in.data(), product);
-  Unpack(product, b->value_width, p.keys, p.value_width, {}, 1, sums(to.value_bias, p.value_width),
-         HeadOf(to.value, batch, head), to.value.row_stride);
+  OverKeys<Floats>(p, visible, b->width, b->gradient.data(), b->keys, b->key.data(), product);
+  BackwardDistances<Floats>(p, to, visible, batch, head, b);
+  Unpack<Floats>(product, b->width, p.rows, p.width,
+                 RotationsOf(p, p.query_rotations, head, p.keys - p.rows), p.scale,
+                 sums(to.query_bias, p.width), HeadOf(to.query, batch, head), to.query.row_stride);
+  OverQueries<Floats>(p, visible, b->width, b->gradient.data(), b->keys, b->query.data(), product);
+  Unpack<Floats>(product, b->width, p.keys, p.width, RotationsOf(p, p.key_rotations, head, 0), 1,
+                 sums(to.key_bias, p.width), HeadOf(to.key, batch, head), to.key.row_stride);
+  OverQueries<Floats>(p, visible, b->value_width, b->weights.data(), b->keys, b->rows_in.data(),
+                      product);
+  Unpack<Floats>(product, b->value_width, p.keys, p.value_width, {}, 1,
+                 sums(to.value_bias, p.value_width), HeadOf(to.value, batch, head),
+                 to.value.row_stride);
 }
 
 template <class Element>
@@ -426,10 +446,11 @@ void ByMember(const FusedAttention<float>& p, std::int64_t begin, std::int64_t e
 void AttentionForward(const FusedAttention<float>& problem, std::int64_t begin, std::int64_t end) {
   ByMember(problem, begin, end, [&](std::int64_t member, std::int64_t from, std::int64_t to) {
     const FusedAttention<float> own = MemberOf(problem, member);
-    RunWidest([&]() PELAB_INLINE_LAMBDA {
+    RunWidest([&]<class Floats>() PELAB_INLINE_LAMBDA {
       Buffers buffers(own);
+      buffers.PackDistances<Floats>(own);
       for (std::int64_t at = from; at < to; ++at) {
-        ForwardHead(own, at / own.heads, at % own.heads, &buffers);
+        ForwardHead<Floats>(own, at / own.heads, at % own.heads, &buffers);
       }
     });
   });
@@ -441,10 +462,11 @@ void AttentionBackward(const FusedAttention<float>& problem,
   ByMember(problem, begin, end, [&](std::int64_t member, std::int64_t from, std::int64_t to) {
     const FusedAttention<float> own = MemberOf(problem, member);
     const FusedAttentionGradients<float> into = MemberOf(gradients, problem, member);
-    RunWidest([&]() PELAB_INLINE_LAMBDA {
+    RunWidest([&]<class Floats>() PELAB_INLINE_LAMBDA {
       Buffers buffers(own);
+      buffers.PackDistances<Floats>(own);
       for (std::int64_t at = from; at < to; ++at) {
-        BackwardHead(own, into, at / own.heads, at % own.heads, &buffers);
+        BackwardHead<Floats>(own, into, at / own.heads, at % own.heads, &buffers);
       }
     });
   });

@@ -20,10 +20,10 @@ DropoutStream MakeDropoutStream(std::uint64_t key, double p, std::int64_t first)
 
 void FillDropoutMask(const DropoutStream& stream, std::int64_t first, std::int64_t count,
                      float* out) {
-  RunWidest([&]() PELAB_INLINE_LAMBDA {
+  RunWidest([&]<class Floats>() PELAB_INLINE_LAMBDA {
     std::int64_t i = 0;
     for (; i + kLanes <= count; i += kLanes) {
-      Store(DropoutFactors(stream, static_cast<std::uint32_t>(first + i)), out + i);
+      Store(DropoutFactors<Floats>(stream, static_cast<std::uint32_t>(first + i)), out + i);
     }
     for (; i < count; ++i) out[i] = DropoutFactor(stream, static_cast<std::uint32_t>(first + i));
   });
