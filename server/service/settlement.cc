@@ -139,49 +139,85 @@ std::string LabelOf(const experiment::Cell& cell, std::int64_t seed) {
   return absl::StrCat(cell.pe_label, " ", cell.job.task, " ", cell.protocol_label, " seed ", seed);
 }
 
-// What the stored jobs of a sheet took, by configuration.
+// What some trained jobs took.
 struct Times {
   double seconds = 0;
   int jobs = 0;
-};
 
-// The trained jobs of a round that is not begun yet: other sweeps may have them.
-absl::StatusOr<Times> StoredTimesOf(db::Reader& reader, const StoredSheet& sheet,
-                                    const claims::Round& round) {
-  std::vector<std::string> keys;
-  for (const std::size_t at : round.cells) {
-    const experiment::Cell& cell = sheet.bound->configurations[at];
-    const std::string its = experiment::TemplateOf(cell.canonical_json, cell.job.seed);
-    for (std::int64_t seed = round.first_seed; seed < round.end_seed; ++seed) {
-      keys.push_back(experiment::KeyOf(experiment::FillTemplate(its, seed)));
-    }
+  void Add(const v1::JobRow& row) {
+    seconds += row.wall_seconds();
+    jobs += 1;
   }
+};
+using TimesByCell = std::map<std::size_t, Times>;
+
+// Before its first round, a sheet has no times of its own. Then those of this many seeds count that
+// were stored before it began, and of as many from 0 on.
+constexpr std::int64_t kEarlierSeeds = 8;
+
+using CellsByKey = std::map<std::string, std::size_t>;
+void AddKeys(const StoredSheet& sheet, std::size_t at, std::int64_t first_seed,
+             std::int64_t end_seed, CellsByKey& cells) {
+  const experiment::Cell& cell = sheet.bound->configurations[at];
+  const std::string its = experiment::TemplateOf(cell.canonical_json, cell.job.seed);
+  for (std::int64_t seed = first_seed; seed < end_seed; ++seed) {
+    cells[experiment::KeyOf(experiment::FillTemplate(its, seed))] = at;
+  }
+}
+
+// What these jobs took, whatever sweep they were trained for.
+absl::StatusOr<TimesByCell> TimesOf(db::Reader& reader, const CellsByKey& cells) {
+  std::vector<std::string> keys;
+  for (const auto& [key, cell] : cells) keys.push_back(key);
   PELAB_ASSIGN_OR_RETURN(const auto found, reader.FindKeys(keys, {}));
+  TimesByCell times;
+  if (found.empty()) return times;
   v1::JobFilter filter;
   for (const auto& [key, job] : found) filter.add_jobs(key);
-  Times times;
-  if (found.empty()) return times;
   PELAB_ASSIGN_OR_RETURN(const results::JobList jobs, Lists(reader).Jobs(filter));
   for (const v1::JobRow& row : jobs) {
-    if (!row.trained()) continue;
-    times.seconds += row.wall_seconds();
-    times.jobs += 1;
+    const auto cell = cells.find(row.key());
+    if (row.trained() && cell != cells.end()) times[cell->second].Add(row);
   }
   return times;
 }
 
+// Adds the times of earlier seeds for cells of the round that have none.
+absl::Status AddEarlierTimes(db::Reader& reader, const StoredSheet& sheet,
+                             const claims::Round& round, TimesByCell& times) {
+  const std::int64_t first = sheet.registration.first_seed;
+  CellsByKey keys;
+  for (const std::size_t at : round.cells) {
+    if (times.contains(at)) continue;
+    AddKeys(sheet, at, 0, std::min(kEarlierSeeds, first), keys);
+    AddKeys(sheet, at, std::max<std::int64_t>(0, first - kEarlierSeeds), first, keys);
+  }
+  if (keys.empty()) return absl::OkStatus();
+  PELAB_ASSIGN_OR_RETURN(const TimesByCell earlier, TimesOf(reader, keys));
+  times.insert(earlier.begin(), earlier.end());
+  return absl::OkStatus();
+}
+
 absl::Status SetNext(db::Reader& reader, const StoredSheet& sheet, const claims::Round& round,
-                     const std::map<std::size_t, Times>& times, v1::Settlement& settlement) {
+                     TimesByCell times, v1::Settlement& settlement) {
   v1::PlannedRound& next = *settlement.mutable_next();
   const std::int64_t seeds = round.end_seed - round.first_seed;
   const auto cells = static_cast<std::int64_t>(round.cells.size());
   next.set_round(round.number);
   next.set_first_seed(round.first_seed);
   next.set_end_seed(round.end_seed);
-  PELAB_ASSIGN_OR_RETURN(const Times stored, StoredTimesOf(reader, sheet, round));
   next.set_jobs(cells * seeds);
-  next.set_stored(stored.jobs);
-  next.set_stored_seconds(stored.seconds);
+  // Other sweeps may have trained some of its jobs.
+  CellsByKey keys;
+  for (const std::size_t at : round.cells) {
+    AddKeys(sheet, at, round.first_seed, round.end_seed, keys);
+  }
+  PELAB_ASSIGN_OR_RETURN(const TimesByCell stored, TimesOf(reader, keys));
+  for (const auto& [at, of_cell] : stored) {
+    next.set_stored(next.stored() + of_cell.jobs);
+    next.set_stored_seconds(next.stored_seconds() + of_cell.seconds);
+  }
+  PELAB_RETURN_IF_ERROR(AddEarlierTimes(reader, sheet, round, times));
   double known = 0;
   int with_times = 0;
   for (const std::size_t cell : round.cells) {
@@ -288,21 +324,19 @@ absl::StatusOr<v1::Settlement> ToSettlement(db::Reader& reader, const StoredShee
   settlement.mutable_sheet()->clear_document();
   settlement.mutable_sheet()->clear_sweep_document();
   for (const v1::SheetClaimRow& claim : sheet.claims) *settlement.add_claims() = claim;
-  std::map<std::size_t, Times> times;  // by configuration
+  TimesByCell times;
   Times all;
   for (const auto& [at, row] : JobRowsOf(*sheet.bound, rows)) {
     if (!row->trained()) continue;
-    for (Times* one : {&times[at.first], &all}) {
-      one->seconds += row->wall_seconds();
-      one->jobs += 1;
-    }
+    times[at.first].Add(*row);
+    all.Add(*row);
   }
   settlement.set_trained(all.jobs);
   settlement.set_slot_seconds(all.seconds);
   if (sheet.open) return settlement;
   const auto next = claims::NextRound(*sheet.bound, sheet.registration,
                                       sheet.last ? &*sheet.last : nullptr, sheet.states);
-  if (next) PELAB_RETURN_IF_ERROR(SetNext(reader, sheet, *next, times, settlement));
+  if (next) PELAB_RETURN_IF_ERROR(SetNext(reader, sheet, *next, std::move(times), settlement));
   return settlement;
 }
 

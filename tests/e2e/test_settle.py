@@ -121,6 +121,9 @@ class Settle(SettleCase):
         self.sheet(first_claims)  # as it was registered
         self.ok(self.settle("tiny-claims", "--max-jobs", "0"))
         second = self.sheet(claims, name="tiny-claims-2")
+        # The times of the stored seeds are known before its first round.
+        self.assertRegex(self.ok(self.settle(second, "--budget", "1ms")).stderr,
+                         r"0\.0s were spent, and the next round takes about \d")
         self.ok(self.settle(second, "--max-jobs", "0"))
         shared = self.sheet(claims, name="tiny-claims-3")
         self.ok(self.settle(shared, "--no-fresh-seeds", "--max-jobs", "0"))

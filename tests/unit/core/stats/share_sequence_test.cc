@@ -55,7 +55,7 @@ TEST(ShareSequenceTest, ManyObservationsStayFinite) {
 // Whoever looks after every observation finds the share outside at some time with a probability of
 // at most 5 %; whoever looks once, far less often.
 TEST(ShareSequenceTest, HoldsWheneverOneLooks) {
-  constexpr int kHistories = 500, kLooks = 120;
+  constexpr int kHistories = 300, kLooks = 80;
   for (const double share : {0.5, 0.9}) {
     int excluded = 0;
     for (int history = 0; history < kHistories; ++history) {
