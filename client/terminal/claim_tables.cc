@@ -78,13 +78,44 @@ std::string MeanText(const Estimate& estimate) {
 }
 std::string MedianText(const Estimate& estimate) {
   if (!std::isfinite(estimate.median.low) && !std::isfinite(estimate.median.high)) return "-";
-  return Concat(LimitText(estimate.median.low, "-inf"), " … ",
+  return Concat(LimitText(estimate.median.low, "-inf"), "…",
                 LimitText(estimate.median.high, "inf"));
+}
+
+// The limits of the share of seeds that show the claim.
+std::string ShareText(const Evidence& evidence) {
+  if (evidence.e.eligible == 0) return "-";
+  const stats::ShareLimits share = stats::ShareSequence(Weakest(evidence).count);
+  return Concat(Rounded(share.low), "…", Rounded(share.high));
 }
 
 // The standing in words. "futile" is the word of the stored rows.
 std::string StandingText(const std::string& standing) {
   return standing == "futile" ? "given up" : standing;
+}
+
+// What tables say about the evidence of claim `i`: e, how many of its seeds show it, the limits of
+// the share of all seeds that do, and the size.
+constexpr const char* kEvidenceColumns[] = {"e", "seeds", "share", "mean ± t", "median"};
+std::vector<std::string> EvidenceTexts(const JudgedSheet& judged, std::size_t i) {
+  const Evidence& evidence = judged.evidence[i];
+  const Estimate estimate = EstimateOf(evidence, Leading(evidence).side.statistic);
+  const stats::SignCount shows = Weakest(evidence).count;
+  // A property has no size: the share says it all.
+  const bool sized =
+      judged.sheet.sheet.claims[judged.sheet.claims[i].claim].kind != claims::Kind::kMost;
+  return {EText(std::max(evidence.e.log_holds, evidence.e.log_fails)),
+          Concat(shows.successes, " of ", shows.trials), ShareText(evidence),
+          sized ? MeanText(estimate) : "-", sized ? MedianText(estimate) : "-"};
+}
+
+// The verdict of claim `i`; in its place, if it is undecided, the standing that it has after a round.
+std::string VerdictText(const JudgedSheet& judged, std::size_t i) {
+  const Verdict verdict = judged.judgements[i].verdict;
+  if (claims::IsDecided(verdict) || judged.claims.empty()) return claims::NameOf(verdict);
+  const std::string standing = StandingText(judged.claims[i].standing());
+  if (verdict == Verdict::kUndecided) return standing;
+  return Concat(claims::NameOf(verdict), standing == "open" ? ", open" : "");
 }
 
 // Infinite limits are null.
@@ -305,37 +336,20 @@ std::string NotesText(const JudgedSheet& judged) {
   return Concat(StandingsText(judged), ThresholdsText(judged.judgements), "at most ",
                 Share(judged.sheet.sheet.false_discovery_rate),
                 " of the decided claims are expected to be wrong, whenever one looks\n",
-                "95 % intervals: of the mean for a fixed number of seeds, of the median for any\n");
+                "seeds, share: how many show what is claimed; of several parts, the weakest\n",
+                "95 % intervals: means for a fixed number of seeds, share and median for any\n");
 }
 
 }  // namespace
 
 std::string VerdictsText(const JudgedSheet& judged, const render::Style& style) {
   std::vector<Column> columns = {{"claim", Column::Align::kLeft, true}, {"verdict"}};
-  const bool standings = !judged.claims.empty();
-  if (standings) columns.push_back({"standing"});
-  for (const char* name : {"e", "seeds", "mean ± t", "median"}) {
-    columns.push_back({name, Column::Align::kRight});
-  }
+  for (const char* name : kEvidenceColumns) columns.push_back({name, Column::Align::kRight});
   render::Table table(columns);
   for (std::size_t i = 0; i < judged.evidence.size(); ++i) {
-    const claims::BoundClaim& bound = judged.sheet.claims[i];
-    const Evidence& evidence = judged.evidence[i];
-    const SideEvidence& leading = Leading(evidence);
-    const Estimate estimate = EstimateOf(evidence, leading.side.statistic);
-    const Verdict verdict = judged.judgements[i].verdict;
-    // A property has no size: k of n says it all.
-    const bool sized = judged.sheet.sheet.claims[bound.claim].kind != claims::Kind::kMost;
-    std::vector<std::string> row = {bound.id, claims::NameOf(verdict)};
-    if (standings) row.push_back(StandingText(judged.claims[i].standing()));
-    for (std::string& text : std::vector<std::string>{
-             EText(std::max(evidence.e.log_holds, evidence.e.log_fails)),
-             Concat(leading.count.successes, " of ", leading.count.trials, " ",
-                    LeansToHold(evidence) ? "for" : "against"),
-             sized ? MeanText(estimate) : "-", sized ? MedianText(estimate) : "-"}) {
-      row.push_back(std::move(text));
-    }
-    table.AddRow(row, Color(verdict));
+    std::vector<std::string> row = {judged.sheet.claims[i].id, VerdictText(judged, i)};
+    for (std::string& text : EvidenceTexts(judged, i)) row.push_back(std::move(text));
+    table.AddRow(row, Color(judged.judgements[i].verdict));
   }
   const claims::Sheet& sheet = judged.sheet.sheet;
   const std::string title =
@@ -388,21 +402,13 @@ PaperTable VerdictsPaper(const JudgedSheet& judged) {
       .caption = Concat("Sheet ", judged.sheet.sheet.name, ": ", CountsText(judged.judgements)),
       .columns = {{"claim"}, {"in words"}, {"source"}, {"verdict"}}};
   if (standings) table.columns.push_back({"standing"});
-  for (const char* name : {"e", "seeds", "mean", "median"}) table.columns.push_back({name, true});
+  for (const char* name : kEvidenceColumns) table.columns.push_back({name, true});
   for (std::size_t i = 0; i < judged.evidence.size(); ++i) {
     const Claim& claim = judged.sheet.sheet.claims[judged.sheet.claims[i].claim];
-    const Evidence& evidence = judged.evidence[i];
-    const SideEvidence& leading = Leading(evidence);
-    const Estimate estimate = EstimateOf(evidence, leading.side.statistic);
-    const bool sized = claim.kind != claims::Kind::kMost;
     std::vector<std::string> row = {judged.sheet.claims[i].id, claim.says, claim.source,
                                     claims::NameOf(judged.judgements[i].verdict)};
     if (standings) row.push_back(StandingText(judged.claims[i].standing()));
-    row.push_back(EText(std::max(evidence.e.log_holds, evidence.e.log_fails)));
-    row.push_back(Concat(leading.count.successes, " of ", leading.count.trials, " ",
-                         LeansToHold(evidence) ? "for" : "against"));
-    row.push_back(sized ? MeanText(estimate) : "-");
-    row.push_back(sized ? MedianText(estimate) : "-");
+    for (std::string& text : EvidenceTexts(judged, i)) row.push_back(std::move(text));
     table.rows.push_back(std::move(row));
   }
   std::string notes = Concat(NotesText(judged), judged.registered ? RegistrationText(judged) : "");

@@ -92,8 +92,7 @@ def answers(collected):
         for protocol in PROTOCOLS:
             claim = row["by"].get(protocol, row["by"].get("both"))
             cells.append("–" if claim is None else
-                         f"{verdict_of(claim)}, {claim['k']} of {claim['n']} "
-                         f"{'for' if claim['leans_to'] == 'holds' else 'against'}")
+                         f"{verdict_of(claim)}, {claim['shows']} of {claim['n']}")
         verdicts = {protocol: verdict_of(claim) for protocol, claim in row["by"].items()}
         task = sheet.split("-")[1] if "-" in sheet else sheet
         lines.append(f"| {task}: {row['says']} | {row['source']} | {cells[0]} | {cells[1]} | "

@@ -267,7 +267,7 @@ class Claims(Case):
         text = self.ok(self.pelab_db("claims", "show", sheet)).stdout
         for claim in self.shown():
             self.assertIn(claim[:12], text)  # a long id is wrapped
-        self.assertRegex(text, r"above\[clean\] +holds +2\.6e\+06 +25 of 25 for")
+        self.assertRegex(text, r"above\[clean\] +holds +2\.6e\+06 +25 of 25 +0\.[5-9]\d…1\.00")
         self.assertLessEqual(max(map(len, text.splitlines())), 82)
         paper = self.ok(self.pelab_db("claims", "show", sheet, "--output", "markdown")).stdout
         lines = [line.replace("\\", "").split("|")[1:5]

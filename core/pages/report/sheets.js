@@ -11,7 +11,7 @@ const signed = (value) => `${value < 0 ? '\u2212' : '+'}${Math.abs(value).toFixe
 function seedsText(claim) {
   const { eligible, seeds } = claim;
   const learned = eligible < seeds ? `, ${eligible} of ${seeds} learned` : '';
-  return `${claim.k} of ${claim.n} ${claim.leans_to === 'holds' ? 'for' : 'against'}${learned}`;
+  return `${claim.shows} of ${claim.n}${learned}`;
 }
 
 function medianText(claim) {
@@ -52,7 +52,8 @@ function verdictsTable(sheet) {
       { key: 'e', label: 'e', kind: 'number',
         title: 'The larger of its e-values; it is decided from the threshold on' },
       { key: 'threshold', label: 'threshold', kind: 'number' },
-      { key: 'seeds', label: 'seeds', kind: 'text' },
+      { key: 'seeds', label: 'seeds', kind: 'text',
+        title: 'How many show what is claimed; of several parts, the weakest' },
       { key: 'median', label: 'median', kind: 'text',
         title: 'Of the claim\u2019s statistic, 95 % at any time' }],
     rows: sheet.claims.map((claim) => ({ ...claim, e: Math.max(claim.e_holds, claim.e_fails),
