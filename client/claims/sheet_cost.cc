@@ -118,10 +118,10 @@ std::string CostText(const claims::BoundSheet& sheet, const SheetCost& cost, dou
                    " cells have no stored times and are taken as the mean of "
                    "the others\n");
   }
-  if (budget > 0 && cost.seconds_per_seed) {
-    const auto seeds = static_cast<std::int64_t>(budget / *cost.seconds_per_seed);
+  if (budget > 0 && cost.seconds_per_seed.value_or(0) > 0) {
+    const double seeds = std::min(budget / *cost.seconds_per_seed, static_cast<double>(most));
     text += Concat("--budget ", render::FormatSeconds(budget), " is enough for ",
-                   render::Counted(std::min(seeds, most), "seed"), " of each\n");
+                   render::Counted(static_cast<std::int64_t>(seeds), "seed"), " of each\n");
   }
   return text + "nothing was run\n";
 }

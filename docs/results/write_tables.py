@@ -6,7 +6,8 @@
 
 The text between `<!-- begin NAME -->` and `<!-- end NAME -->` is that of the sheet NAME, as `pelab
 claims show NAME --output markdown` prints it. The text of `answers` has a line for each claim, with
-the verdicts under both protocols. That of `summary` has a line for each sheet: how many of its
+the verdicts under both protocols. The text of `NAME-grid` has the claims that are made for each
+value of two fields or more. That of `summary` has a line for each sheet: how many of its
 claims are decided, and what that took.
 """
 
@@ -100,6 +101,39 @@ def answers(collected):
     return "\n".join(lines) + "\n"
 
 
+def grids(sheet):
+    """Markdown of the claims that are made for each value of several fields: one table for each
+    combination of the fields before the last two, which are its rows and columns."""
+    tables = {}  # (claim, the fields before the last two) -> {(row, column): claim}
+    for claim in sheet["claims"]:
+        if len(claim["each"]) >= 2:
+            *panel, row, column = claim["each"].items()
+            cells = tables.setdefault((claim["claim"], claim["says"], tuple(panel)), {})
+            cells[row, column] = claim
+    lines = []
+    for (name, says, panel), cells in tables.items():
+        where = ", ".join(f"{field} {value}" for field, value in panel)
+        rows, columns = dict.fromkeys(row for row, _ in cells), dict.fromkeys(c for _, c in cells)
+        (row_field, _), (column_field, _) = next(iter(cells))
+        lines += [f"{says or name} ({where}): seeds that show it, and limits of the share of all "
+                  "seeds", "",
+                  f"| {row_field} \\ {column_field} | "
+                  f"{' | '.join(value for _, value in columns)} |",
+                  f"|---|{'---|' * len(columns)}"]
+        for row in rows:
+            found = (cells.get((row, column)) for column in columns)
+            lines.append(f"| {row[1]} | " + " | ".join(map(share, found)) + " |")
+        lines.append("")
+    return "\n".join(lines)
+
+
+def share(claim):
+    if claim is None or claim["n"] == 0:
+        return "–"
+    return (f"{claim['shows']} of {claim['n']} ({claim['share_low']:.2f} to "
+            f"{claim['share_high']:.2f})")
+
+
 def summary(settled):
     """Markdown lines, one for each sheet; `settled` has the answers of `claims show`."""
     columns = ["sheet", "claims", "hold", "fail", "decided", "seeds disagree", "learned too little",
@@ -131,6 +165,8 @@ def tables(program):
                 texts[sheet] = pelab.ask("show", sheet, "--output", "markdown")
                 settled.append(pelab.verdicts(sheet))
                 collected += [(sheet, claim) for claim in settled[-1]["claims"]]
+                if grid := grids(settled[-1]):
+                    texts[f"{sheet}-grid"] = grid
     texts["answers"] = answers(collected)
     texts["summary"] = summary(settled)
     return texts

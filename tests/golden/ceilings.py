@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""What can be had at most, and from parts of the input alone, on the task `distance` at the paper's
-size. Needs numpy.
+"""What can be had at most, and from parts of the input alone, on both tasks at the paper's size.
+Needs numpy.
 
     ceilings.py                            prints the ceilings
     ceilings.py --trainer PELAB-TRAINER    also generates data and holds the same rules' accuracies
@@ -37,6 +37,13 @@ once.
                distance is as likely, and each of the 127 places of q is worth one cell: 127/4060 =
                3.13 %. (First place alone: 1/70.)
   pair         From both places: 100 %.
+
+Counting, n = 128 tokens before padding, C = 100: the count uniform in 0 … C, the triggers at places
+drawn without replacement. Published: n = 120, and class 0 is not scored, so the count is 1 … C.
+
+  place        Whether one place has a trigger: with one, which has the probability count/n, the
+               likeliest count is C; without one it is the smallest count c. (C/n + 1 - c/n) over
+               the number of counts.
 """
 import argparse
 import math
@@ -48,6 +55,7 @@ from recount import stored
 
 WORDS, SEGMENT, GAP, CUT = 569, 25, 70, 120
 LENGTH, DISTANCE = 128, 70
+COUNT, PUBLISHED_CONTENT = 100, 120
 SAMPLES, BATCH = 100_000, 5_000
 LOG_FALLING = np.concatenate([[0.0], np.cumsum(np.log(WORDS - np.arange(GAP)))])  # [s]: ln (W)_s
 
@@ -142,7 +150,10 @@ def ceilings():
             "first": (lacks_both * (1 - middle / WORDS), chance_pair),
             "bayes": bayes_ceiling(),
             "second": (len(best_distance_of_second()) / (DISTANCE * (LENGTH - DISTANCE)), 0.0),
-            "pair": (1.0, 0.0)}
+            "pair": (1.0, 0.0),
+            "place": ((COUNT / LENGTH + 1) / (COUNT + 1), 0.0),
+            "place, published": ((COUNT / PUBLISHED_CONTENT + 1 - 1 / PUBLISHED_CONTENT) / COUNT,
+                                 0.0)}
 
 
 def published_rules(row, triggers, of_length):
@@ -161,6 +172,21 @@ def published_rules(row, triggers, of_length):
 def clean_rules(row, triggers, of_second):
     first, second = (row.index(trigger) for trigger in triggers)
     return {"second": of_second[second], "pair": second - first}
+
+
+def counting_accuracy(trainer, definition):
+    """(accuracy of the rule from one place on generated data, scored examples)."""
+    own = {} if definition == "clean" else {"content_length": PUBLISHED_CONTENT}
+    least = 0 if definition == "clean" else 1
+    spec = job(definition)
+    spec["task"] = {"name": "counting", "version": 1, "definition": definition, "data_seed": 11,
+                    "label_space": "exact", "length": LENGTH, "max_count": COUNT, "triggers": 30,
+                    "scored_classes": "all" if least == 0 else "nonzero", "split": "disjoint",
+                    "vocabulary": WORDS + 5, "train_examples": 35000, "test_examples": 15000, **own}
+    data, _ = stored.make_data(trainer, spec)
+    said = np.where(np.isin(data.tokens[:, 0], data.triggers), COUNT, least)
+    right = said == data.classes  # exact label space: a class is a count
+    return float(right[data.scored].mean()), int(data.scored.sum())
 
 
 def task(definition):
@@ -199,6 +225,8 @@ def measure(trainer):
             for name, said in rules(row[:length], data.triggers, table).items():
                 right[name] = right.get(name, 0) + (said == label + 1)
         found.update({name: (count / len(rows), len(rows)) for name, count in right.items()})
+    found["place"] = counting_accuracy(trainer, "clean")
+    found["place, published"] = counting_accuracy(trainer, "published")
     return found
 
 
@@ -211,7 +239,7 @@ def main(words):
     measured = measure(arguments.trainer) if arguments.trainer else {}
     off = 0
     for name, (value, uncertainty) in expected.items():
-        line = f"{name:10} {100 * value:7.3f} % +- {100 * uncertainty:.3f}"
+        line = f"{name:16} {100 * value:7.3f} % +- {100 * uncertainty:.3f}"
         if measured:
             found, count = measured[name]
             allowed = 4.5 * math.hypot(math.sqrt(value * (1 - value) / count), uncertainty)
