@@ -16,7 +16,10 @@ namespace pelab::trainer {
 template <class Floats, int kRows, int kCols>
 PELAB_INLINE void Tile(std::int64_t k, const float* a, std::int64_t a_row, std::int64_t a_col,
                        const float* b, std::int64_t b_row, float* c, std::int64_t c_row) {
-  Floats sum[kRows][kCols] = {};
+  Floats sum[kRows][kCols];
+  for (int i = 0; i < kRows; ++i) {  // one by one: the compiler would clear an array in memory
+    for (int j = 0; j < kCols; ++j) sum[i][j] = Floats{};
+  }
   for (std::int64_t p = 0; p < k; ++p) {
     Floats right[kCols];
     for (int j = 0; j < kCols; ++j) right[j] = Load<Floats>(b + p * b_row + j * kLanes);
