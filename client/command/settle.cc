@@ -166,8 +166,8 @@ void AddSettle(Commands& commands) {
   app->add_flag(
       "--fresh-seeds,!--no-fresh-seeds",
       [options](std::int64_t fresh) { options->any_seeds = fresh < 0; },
-      "begin at the first seed that no cell of the sheet has [default]; otherwise at seed 0, and "
-      "what is stored already is exploratory");
+      "begin behind the last seed that a cell of the sheet has [default]; otherwise at the "
+      "sheet's first_seed, and what is stored already is exploratory");
   app->add_option("--slots", options->slots,
                   "slots that a round gives something to do [default: those of the workers that "
                   "are connected when the sheet is registered]")

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstdio>
 
+#include "absl/strings/str_split.h"
 #include "client/options/outputs.h"
 #include "client/terminal/put.h"
 #include "client/terminal/table.h"
@@ -109,11 +110,11 @@ std::vector<std::string> EvidenceTexts(const JudgedSheet& judged, std::size_t i)
           sized ? MeanText(estimate) : "-", sized ? MedianText(estimate) : "-"};
 }
 
-// The verdict of claim `i`; in its place, if it is undecided, the standing that it has after a round.
+// The verdict of claim `i`; if it is undecided after a round, its standing takes its place.
 std::string VerdictText(const JudgedSheet& judged, std::size_t i) {
   const Verdict verdict = judged.judgements[i].verdict;
   if (claims::IsDecided(verdict) || judged.claims.empty()) return claims::NameOf(verdict);
-  const std::string standing = StandingText(judged.claims[i].standing());
+  std::string standing = StandingText(judged.claims[i].standing());
   if (verdict == Verdict::kUndecided) return standing;
   return Concat(claims::NameOf(verdict), standing == "open" ? ", open" : "");
 }
@@ -236,20 +237,25 @@ std::string CountsText(const std::vector<claims::Judgement>& judgements) {
   return Join(parts, ", ");
 }
 
-// "e: …; those decided needed 60.0; the next one needs 40.0, since …".
-std::string ThresholdsText(const std::vector<claims::Judgement>& judgements) {
+// What e is, and from which e on a claim is decided.
+std::string ThresholdsText(const JudgedSheet& judged) {
   std::optional<double> met, next;
-  for (const claims::Judgement& judgement : judgements) {
-    const bool decided =
-        judgement.verdict == Verdict::kHolds || judgement.verdict == Verdict::kFails;
-    (decided ? met : next) = judgement.log_threshold;
+  std::int64_t decided = 0;
+  for (const claims::Judgement& judgement : judged.judgements) {
+    if (!claims::IsDecided(judgement.verdict)) {
+      next = judgement.log_threshold;
+      continue;
+    }
+    met = judgement.log_threshold;
+    ++decided;
   }
-  std::string text = "e: evidence for a claim or against it";
-  if (met) text += Concat("; those decided needed ", EText(*met));
-  if (next) {
-    text += Concat("\nthe ", met ? "next" : "first", " claim needs e of ", EText(*next),
-                   ", or less if several are decided together");
-  }
+  const std::string rate = render::Shortest(judged.sheet.sheet.false_discovery_rate);
+  std::string text =
+      Concat("e: the evidence, for the claim or against it\ndecided from e = 2 x ",
+             render::Counted(static_cast<std::int64_t>(judged.judgements.size()), "claim"), " / (",
+             rate, " x decided claims) on:\n  ");
+  if (met) text += Concat(EText(*met), " for ", decided, " decided");
+  if (next) text += Concat(met ? ", " : "", EText(*next), met ? " for one more" : " for the first");
   return text + "\n";
 }
 
@@ -257,9 +263,10 @@ std::string ThresholdsText(const std::vector<claims::Judgement>& judgements) {
 std::string RegistrationText(const JudgedSheet& judged) {
   const v1::SheetRow& row = *judged.registered;
   std::string text = Concat("registered ", render::FormatTime(row.created_at_ms()),
-                            " with SHA-256 ", row.sha256().substr(0, 12), "…; ");
+                            " with SHA-256 ", row.sha256().substr(0, 12), "…\n");
   if (row.fresh_from() <= row.first_seed()) {
-    text += Concat("confirmatory: its seeds, from ", row.first_seed(), " on, came after that\n");
+    text += Concat("confirmatory: its seeds, from ", row.first_seed(),
+                   " on, were trained after that\n");
   } else {
     text += Concat("exploratory up to seed ", row.fresh_from() - 1,
                    ", which was stored before; confirmatory from seed ", row.fresh_from(), " on\n");
@@ -333,11 +340,14 @@ std::string Share(double rate) { return Concat(render::Shortest(100 * rate), " %
 
 // What the words and numbers of the table mean.
 std::string NotesText(const JudgedSheet& judged) {
-  return Concat(StandingsText(judged), ThresholdsText(judged.judgements), "at most ",
+  return Concat(StandingsText(judged), ThresholdsText(judged), "at most ",
                 Share(judged.sheet.sheet.false_discovery_rate),
                 " of the decided claims are expected to be wrong, whenever one looks\n",
-                "seeds, share: how many show what is claimed; of several parts, the weakest\n",
-                "95 % intervals: means for a fixed number of seeds, share and median for any\n");
+                "seeds: that show the claim, of those that count; of several parts, the weakest\n",
+                "share: of all seeds, those that show it; its limits, and the median's, hold with\n"
+                "  95 % whenever one looks\n",
+                "mean ± t: of the value or difference that is claimed, with Student's interval,\n"
+                "  which has its 95 % only for a number of seeds that was fixed before\n");
 }
 
 }  // namespace
@@ -412,10 +422,13 @@ PaperTable VerdictsPaper(const JudgedSheet& judged) {
     table.rows.push_back(std::move(row));
   }
   std::string notes = Concat(NotesText(judged), judged.registered ? RegistrationText(judged) : "");
-  for (std::size_t at = 0; at < notes.size();) {
-    const std::size_t end = notes.find('\n', at);
-    table.notes.push_back(notes.substr(at, end - at));
-    at = end + 1;
+  for (const std::string& line :
+       std::vector<std::string>(absl::StrSplit(notes, '\n', absl::SkipEmpty()))) {
+    if (line.starts_with("  ")) {  // goes on with the line before
+      table.notes.back() += line.substr(1);
+    } else {
+      table.notes.emplace_back(line);
+    }
   }
   return table;
 }
