@@ -19,6 +19,18 @@ claims::EValues Stored(const v1::SheetClaimRow& row) {
           .log_fails = row.log_e_fails()};
 }
 
+// The first seed, from `first_seed` on, that is complete for some claim.
+std::optional<std::int64_t> FirstCompleteSeed(const claims::BoundSheet& sheet,
+                                              const claims::Outcomes& outcomes,
+                                              std::int64_t first_seed) {
+  for (std::int64_t seed = first_seed; seed < claims::kFirstPilotSeed; ++seed) {
+    for (const claims::BoundClaim& claim : sheet.claims) {
+      if (!claims::Weigh(sheet, claim, outcomes, seed, seed + 1).seeds.empty()) return seed;
+    }
+  }
+  return std::nullopt;
+}
+
 void AddCosts(const claims::StoredRows& rows, JudgedSheet& judged) {
   for (const v1::JobRow& row : rows.jobs) {
     if (!row.trained()) continue;
@@ -44,6 +56,9 @@ absl::StatusOr<JudgedSheet> JudgeFile(DataSource& source, SheetFile file,
   }
   judged.judgements =
       claims::Judge(claims::EValuesOf(judged.evidence), judged.sheet.sheet.false_discovery_rate);
+  const bool none = std::all_of(judged.evidence.begin(), judged.evidence.end(),
+                                [](const auto& one) { return one.seeds.empty(); });
+  if (none) judged.later_seed = FirstCompleteSeed(judged.sheet, outcomes, first_seed);
   PELAB_ASSIGN_OR_RETURN(const auto namesake, FindRegistered(source, judged.sheet.sheet.name));
   if (namesake && namesake->row().sha256() != judged.sha256) judged.namesake = namesake->row();
   return judged;

@@ -23,6 +23,9 @@ struct JudgedSheet {
   std::vector<claims::Judgement> judgements;
   // Of a sheet that is not registered: the registered one that has its name.
   std::optional<v1::SheetRow> namesake;
+  // The same, if no claim has a seed: the first one that some claim has complete, although not the
+  // first that counts.
+  std::optional<std::int64_t> later_seed;
 
   // The rest is for a sheet that is registered. Its verdicts are those of its last round.
   std::optional<v1::SheetRow> registered;

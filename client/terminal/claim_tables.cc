@@ -333,7 +333,12 @@ std::string WithoutSeedsText(const JudgedSheet& judged) {
   }
   if (ids.empty()) return "";
   return Concat("no seed is complete for ", Join(ids, ", "),
-                ablation ? " (pelab analyze adds head ablations to trained jobs)" : "", "\n");
+                ablation ? " (pelab analyze adds head ablations to trained jobs)" : "",
+                judged.later_seed
+                    ? Concat("\nthe first complete seed is ", *judged.later_seed, ": --first-seed ",
+                             *judged.later_seed, " counts from there on")
+                    : "",
+                "\n");
 }
 
 std::string Share(double rate) { return Concat(render::Shortest(100 * rate), " %"); }

@@ -40,8 +40,19 @@ Positions Common(const Positions& a, const Positions& b) {
   return both;
 }
 
-// "train.lr (0.001, 0.003)": the fields in which the cells differ, with their values.
+// "train.lr (0.001, 0.003)": the fields in which the cells differ, with their values. A coordinate
+// that tells the cells apart comes alone: the fields that a protocol sets say no more.
 std::string Differences(const std::vector<Cell>& cells, const Positions& positions) {
+  const auto values_of = [&](const std::string& field) {
+    std::set<std::string> values;
+    for (const std::size_t at : positions) values.insert(ValueOf(cells[at], field));
+    return values;
+  };
+  for (const char* coordinate : {"protocol", "task", "pe"}) {
+    const std::set<std::string> values = values_of(coordinate);
+    if (values.size() < positions.size()) continue;
+    return Shorten(Concat(coordinate, " (", Join(values, ", "), ")"), kShown);
+  }
   std::set<std::string> fields = {"protocol"};
   for (const std::size_t at : positions) {
     for (const auto& [name, value] : experiment::WithCoordinates(cells[at].job)) {
@@ -50,8 +61,7 @@ std::string Differences(const std::vector<Cell>& cells, const Positions& positio
   }
   std::vector<std::string> texts;
   for (const std::string& field : fields) {
-    std::set<std::string> values;
-    for (const std::size_t at : positions) values.insert(ValueOf(cells[at], field));
+    const std::set<std::string> values = values_of(field);
     if (values.size() > 1) texts.push_back(Concat(field, " (", Join(values, ", "), ")"));
   }
   return Shorten(Join(texts, ", "), kShown);

@@ -233,6 +233,13 @@ class Claims(Case):
         self.assertLess(min(claim["seeds"] for claim in found.values()), 25)
         self.assertGreater(max(claim["seeds"] for claim in found.values()), 5)
 
+    def test_seeds_that_begin_later(self):
+        self.populate("--set", "seed=4..8")
+        text = self.ok(self.pelab_db("claims", "show", self.sheet(SHEET))).stdout
+        self.assertIn("the first complete seed is 4: --first-seed 4 counts from there on\n", text)
+        found = self.shown("--first-seed", "4")
+        self.assertEqual({claim["seeds"] for claim in found.values()}, {5})
+
     def test_a_loss_that_is_not_finite_is_the_worst_result(self):
         self.populate()
         with sqlite3.connect(self.db) as connection:

@@ -104,6 +104,9 @@ TEST(BindingTest, CellsThatTheSweepCannotMake) {
       "     each: protocol}\n");
   EXPECT_THAT(several,
               HasSubstr("2 cells of the sweep meet \"pe=partial_rope\" (protocol: clean)"));
+  EXPECT_THAT(
+      BindError("  - {id: a, between: {metric: test_accuracy, cell: pe=rope, low: 0, high: 1}}\n"),
+      HasSubstr("they differ in protocol (clean, published): name one"));
   EXPECT_THAT(several, HasSubstr("they differ in pe.heads (1, 2): name one, here or in where"));
   EXPECT_THAT(
       BindError("  - {id: a, above: {metric: test_accuracy, a: pe=rope, b: pe_label=rope},\n"
