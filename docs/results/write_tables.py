@@ -5,10 +5,10 @@
     python3 docs/results/write_tables.py --pelab build/release/bin/pelab --check   # exit 1 if old
 
 The text between `<!-- begin NAME -->` and `<!-- end NAME -->` is that of the sheet NAME, as `pelab
-claims show NAME --output markdown` prints it. The text of `answers` has a line for each claim, with
-the verdicts under both protocols. The text of `NAME-grid` has the claims that are made for each
-value of two fields or more. That of `summary` has a line for each sheet: how many of its
-claims are decided, and what that took.
+claims show NAME --output markdown` prints it. The text of `answers` has a line for each claim that
+has a source, with the verdicts under both protocols. The text of `NAME-grid` has the claims that
+are made for each value of two fields or more. That of `summary` has a line for each sheet: how many
+of its claims are decided, and what that took.
 """
 
 import argparse
@@ -164,7 +164,8 @@ def tables(program):
             for sheet in pelab.sheets():
                 texts[sheet] = pelab.ask("show", sheet, "--output", "markdown")
                 settled.append(pelab.verdicts(sheet))
-                collected += [(sheet, claim) for claim in settled[-1]["claims"]]
+                collected += [(sheet, claim) for claim in settled[-1]["claims"]
+                              if claim["source"]]
                 if grid := grids(settled[-1]):
                     texts[f"{sheet}-grid"] = grid
     texts["answers"] = answers(collected)
