@@ -21,10 +21,10 @@ struct JudgedSheet {
   std::string source;  // of the results, for people
   std::vector<claims::Evidence> evidence;
   std::vector<claims::Judgement> judgements;
-  // Of a sheet that is not registered: the registered one that has its name.
+  // Another sheet that is registered under the name of this one, which is not.
   std::optional<v1::SheetRow> namesake;
-  // The same, if no claim has a seed: the first one that some claim has complete, although not the
-  // first that counts.
+  // If no claim has a seed: the first seed that is complete for some claim. It does not count,
+  // since an earlier one is missing.
   std::optional<std::int64_t> later_seed;
 
   // The rest is for a sheet that is registered. Its verdicts are those of its last round.

@@ -95,8 +95,8 @@ std::string StandingText(const std::string& standing) {
   return standing == "futile" ? "given up" : standing;
 }
 
-// What tables say about the evidence of claim `i`: e, how many of its seeds show it, the limits of
-// the share of all seeds that do, and the size.
+// The columns about the evidence of claim `i`: e, the number of seeds that show the claim, the
+// limits of their share, and the size of what is claimed.
 constexpr const char* kEvidenceColumns[] = {"e", "seeds", "share", "mean ± t", "median"};
 std::vector<std::string> EvidenceTexts(const JudgedSheet& judged, std::size_t i) {
   const Evidence& evidence = judged.evidence[i];
@@ -237,7 +237,7 @@ std::string CountsText(const std::vector<claims::Judgement>& judgements) {
   return Join(parts, ", ");
 }
 
-// What e is, and from which e on a claim is decided.
+// The note about e: what it is, and the threshold of a verdict.
 std::string ThresholdsText(const JudgedSheet& judged) {
   std::optional<double> met, next;
   std::int64_t decided = 0;
@@ -249,12 +249,13 @@ std::string ThresholdsText(const JudgedSheet& judged) {
     met = judgement.log_threshold;
     ++decided;
   }
-  const std::string rate = render::Shortest(judged.sheet.sheet.false_discovery_rate);
+  const auto claims = static_cast<std::int64_t>(judged.judgements.size());
   std::string text =
-      Concat("e: the evidence, for the claim or against it\ndecided from e = 2 x ",
-             render::Counted(static_cast<std::int64_t>(judged.judgements.size()), "claim"), " / (",
-             rate, " x decided claims) on:\n  ");
-  if (met) text += Concat(EText(*met), " for ", decided, " decided");
+      Concat("e: the evidence, for the claim or against it\na claim is decided from e = 2 x ",
+             render::Counted(claims, "claim"), " / (",
+             render::Shortest(judged.sheet.sheet.false_discovery_rate), " x decided claims) on\n",
+             "this threshold is ");
+  if (met) text += Concat(EText(*met), " for the ", decided, " decided");
   if (next) text += Concat(met ? ", " : "", EText(*next), met ? " for one more" : " for the first");
   return text + "\n";
 }
@@ -349,10 +350,9 @@ std::string NotesText(const JudgedSheet& judged) {
                 Share(judged.sheet.sheet.false_discovery_rate),
                 " of the decided claims are expected to be wrong, whenever one looks\n",
                 "seeds: that show the claim, of those that count; of several parts, the weakest\n",
-                "share: of all seeds, those that show it; its limits, and the median's, hold with\n"
-                "  95 % whenever one looks\n",
-                "mean ± t: of the value or difference that is claimed, with Student's interval,\n"
-                "  which has its 95 % only for a number of seeds that was fixed before\n");
+                "share: of all seeds, those that show it\n"
+                "share and median: 95 % limits, which hold whenever one looks\n"
+                "mean ± t: Student's 95 % interval, for a number of seeds that was fixed before\n");
 }
 
 }  // namespace
@@ -426,15 +426,9 @@ PaperTable VerdictsPaper(const JudgedSheet& judged) {
     for (std::string& text : EvidenceTexts(judged, i)) row.push_back(std::move(text));
     table.rows.push_back(std::move(row));
   }
-  std::string notes = Concat(NotesText(judged), judged.registered ? RegistrationText(judged) : "");
-  for (const std::string& line :
-       std::vector<std::string>(absl::StrSplit(notes, '\n', absl::SkipEmpty()))) {
-    if (line.starts_with("  ")) {  // goes on with the line before
-      table.notes.back() += line.substr(1);
-    } else {
-      table.notes.emplace_back(line);
-    }
-  }
+  const std::string notes =
+      Concat(NotesText(judged), judged.registered ? RegistrationText(judged) : "");
+  table.notes = absl::StrSplit(notes, '\n', absl::SkipEmpty());
   return table;
 }
 

@@ -81,8 +81,8 @@ std::string Quoted(const std::string& value) {
   return quoted + "'";
 }
 
-// Of a claim about fractions. A value on a limit counts for neither side, so a high of 1.01 lets a
-// perfect accuracy count.
+// The largest limit of a claim about fractions. It is above 1 because a value on a limit counts for
+// neither side: with a high of 1.01, a perfect accuracy counts.
 constexpr double kMostLimit = 1.1;
 
 class SheetReader {

@@ -139,7 +139,7 @@ std::string LabelOf(const experiment::Cell& cell, std::int64_t seed) {
   return absl::StrCat(cell.pe_label, " ", cell.job.task, " ", cell.protocol_label, " seed ", seed);
 }
 
-// What some trained jobs took.
+// The slot time of some trained jobs.
 struct Times {
   double seconds = 0;
   int jobs = 0;
@@ -151,8 +151,8 @@ struct Times {
 };
 using TimesByCell = std::map<std::size_t, Times>;
 
-// Before its first round, a sheet has no times of its own. Then those of this many seeds count that
-// were stored before it began, and of as many from 0 on.
+// A sheet has no times of its own before its first round. It then takes the times of this many
+// seeds before its first one, and of as many from seed 0 on.
 constexpr std::int64_t kEarlierSeeds = 8;
 
 using CellsByKey = std::map<std::string, std::size_t>;
@@ -165,7 +165,7 @@ void AddKeys(const StoredSheet& sheet, std::size_t at, std::int64_t first_seed,
   }
 }
 
-// What these jobs took, whatever sweep they were trained for.
+// The slot time of the jobs with these keys. They may be trained for any sweep.
 absl::StatusOr<TimesByCell> TimesOf(db::Reader& reader, const CellsByKey& cells) {
   std::vector<std::string> keys;
   for (const auto& [key, cell] : cells) keys.push_back(key);

@@ -52,8 +52,8 @@ TEST(ShareSequenceTest, ManyObservationsStayFinite) {
   EXPECT_LT(limits.high, 1e-4);
 }
 
-// Whoever looks after every observation finds the share outside at some time with a probability of
-// at most 5 %; whoever looks once, far less often.
+// The true share leaves the limits in at most 5 % of all histories, although one looks after every
+// observation.
 TEST(ShareSequenceTest, HoldsWheneverOneLooks) {
   constexpr int kHistories = 300, kLooks = 80;
   for (const double share : {0.5, 0.9}) {
