@@ -56,12 +56,15 @@ absl::StatusOr<JudgedSheet> JudgeFile(DataSource& source, SheetFile file,
   }
   judged.judgements =
       claims::Judge(claims::EValuesOf(judged.evidence), judged.sheet.sheet.false_discovery_rate);
-  const bool none = std::all_of(judged.evidence.begin(), judged.evidence.end(),
-                                [](const auto& one) { return one.seeds.empty(); });
-  if (none) judged.later_seed = FirstCompleteSeed(judged.sheet, outcomes, first_seed);
+  if (!HasSeeds(judged)) judged.later_seed = FirstCompleteSeed(judged.sheet, outcomes, first_seed);
   PELAB_ASSIGN_OR_RETURN(const auto namesake, FindRegistered(source, judged.sheet.sheet.name));
   if (namesake && namesake->row().sha256() != judged.sha256) judged.namesake = namesake->row();
   return judged;
+}
+
+bool HasSeeds(const JudgedSheet& judged) {
+  return std::any_of(judged.evidence.begin(), judged.evidence.end(),
+                     [](const claims::Evidence& one) { return !one.seeds.empty(); });
 }
 
 absl::StatusOr<JudgedSheet> JudgeRegistered(DataSource& source, const v1::Sheet& sheet) {

@@ -40,6 +40,9 @@ struct JudgedSheet {
 absl::StatusOr<JudgedSheet> JudgeFile(DataSource& source, SheetFile file,
                                       const v1::JobFilter& filter, std::int64_t first_seed);
 
+// Whether some claim has a seed that counts.
+bool HasSeeds(const JudgedSheet& judged);
+
 // `sheet` is one of DataSource::Sheet.
 absl::StatusOr<JudgedSheet> JudgeRegistered(DataSource& source, const v1::Sheet& sheet);
 

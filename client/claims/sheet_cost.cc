@@ -163,6 +163,7 @@ absl::StatusOr<int> CheckSheet(const Context& context, const SheetFile& file,
                                const CheckOptions& options) {
   PELAB_RETURN_IF_ERROR(claims::CheckCanBeSettled(file.bound));
   claims::StoredRows rows;
+  SheetCost cost = CostOf(file.bound, rows);
   // A sheet can be checked before its database exists: then no time is known.
   const GlobalOptions& global = context.options;
   std::error_code ignored;
@@ -171,8 +172,13 @@ absl::StatusOr<int> CheckSheet(const Context& context, const SheetFile& file,
     PELAB_ASSIGN_OR_RETURN(const v1::JobFilter filter,
                            FilterOf(*source, options.sweep, file.bound));
     PELAB_ASSIGN_OR_RETURN(rows.jobs, source->Jobs(filter));
+    cost = CostOf(file.bound, rows);
+    if (!cost.seconds_per_seed && options.sweep.empty() && !filter.sweep().empty()) {
+      // A sweep of that name has none of the cells. Other sweeps may have them.
+      PELAB_ASSIGN_OR_RETURN(rows.jobs, source->Jobs({}));
+      cost = CostOf(file.bound, rows);
+    }
   }
-  const SheetCost cost = CostOf(file.bound, rows);
   return Put(context,
              {.json = [&] { return CostJson(file.bound, cost); },
               .text = [&] { return CostText(file.bound, cost, options.budget, context.style); },

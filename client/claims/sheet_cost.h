@@ -40,7 +40,7 @@ render::Json CostJson(const claims::BoundSheet& sheet, const SheetCost& cost);
 
 // The jobs that a sheet that is not registered is judged on: those of the sweep that was named;
 // without a name, those of the stored sweep with the name of the sheet's sweep; if there is none,
-// all jobs.
+// all jobs. Callers take all jobs too if the sweep was not named and has none of the cells.
 absl::StatusOr<v1::JobFilter> FilterOf(DataSource& source, const std::string& sweep_option,
                                        const claims::BoundSheet& sheet);
 

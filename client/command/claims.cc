@@ -49,7 +49,11 @@ absl::StatusOr<JudgedSheet> Judged(Commands& commands, DataSource& source,
   const bool named = !options.sweep.empty() || options.first_seed > 0;
   if (registered && !named) return JudgeRegistered(source, *registered);
   PELAB_ASSIGN_OR_RETURN(const v1::JobFilter filter, FilterOf(source, options.sweep, file.bound));
-  return JudgeFile(source, std::move(file), filter, options.first_seed);
+  PELAB_ASSIGN_OR_RETURN(JudgedSheet judged, JudgeFile(source, file, filter, options.first_seed));
+  const bool found = judged.later_seed || HasSeeds(judged);
+  if (found || !options.sweep.empty() || filter.sweep().empty()) return judged;
+  // A sweep of that name has none of the cells. Other sweeps may have them.
+  return JudgeFile(source, std::move(file), v1::JobFilter(), options.first_seed);
 }
 
 absl::StatusOr<int> Show(Commands& commands, const ClaimsOptions& options) {
@@ -192,7 +196,7 @@ CLI::App* AddSubcommand(CLI::App* claims, const char* name, const char* help, co
 void AddSweepOption(CLI::App* app, ClaimsOptions& options) {
   app->add_option("--sweep", options.sweep,
                   "number or name of the stored sweep [default: the one with the name of the "
-                  "sheet's sweep, otherwise all jobs]");
+                  "sheet's sweep; all jobs, if it has none of the cells]");
 }
 
 }  // namespace

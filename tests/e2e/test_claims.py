@@ -233,6 +233,15 @@ class Claims(Case):
         self.assertLess(min(claim["seeds"] for claim in found.values()), 25)
         self.assertGreater(max(claim["seeds"] for claim in found.values()), 5)
 
+    def test_cells_of_another_sweep_than_the_one_of_that_name(self):
+        self.populate("--set", "name=earlier")
+        self.populate("--set", "seed=0", "--set", "train.epochs=9")  # none of the sheet's cells
+        sheet = self.sheet(SHEET)
+        self.assertEqual({claim["seeds"] for claim in self.shown().values()}, {25})
+        self.assertIn("all 25 seeds of max_seeds: 150 jobs, ",
+                      self.ok(self.pelab_db("claims", "check", sheet)).stdout)
+        self.assertNotIn("unknown", self.ok(self.pelab_db("claims", "check", sheet)).stdout)
+
     def test_seeds_that_begin_later(self):
         self.populate("--set", "seed=4..8")
         text = self.ok(self.pelab_db("claims", "show", self.sheet(SHEET))).stdout
