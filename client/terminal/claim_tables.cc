@@ -225,6 +225,13 @@ Json RowOf(const JudgedSheet& judged, std::size_t i) {
           {"median_high", Finite(estimate.median.high)}};
 }
 
+// "2 claims hold", but "1 claim holds".
+std::string ClaimsDo(Verdict verdict, std::int64_t count) {
+  std::string does = claims::NameOf(verdict);
+  if (claims::IsDecided(verdict) && count != 1) does.pop_back();
+  return does;
+}
+
 std::string CountsText(const std::vector<claims::Judgement>& judgements) {
   std::vector<std::string> parts;
   for (const Verdict verdict :
@@ -232,7 +239,7 @@ std::string CountsText(const std::vector<claims::Judgement>& judgements) {
     const auto count =
         std::count_if(judgements.begin(), judgements.end(),
                       [&](const claims::Judgement& one) { return one.verdict == verdict; });
-    if (count > 0) parts.push_back(Concat(count, " ", claims::NameOf(verdict)));
+    if (count > 0) parts.push_back(Concat(count, " ", ClaimsDo(verdict, count)));
   }
   return Join(parts, ", ");
 }

@@ -60,6 +60,11 @@ export function seeds(n, of = n) {
   return n === of ? all : `${n} of ${all}`;
 }
 
+// Whether a claim gets further seeds, in words. "futile" is the word of the stored rows.
+export function standing(stored) {
+  return stored === 'futile' ? 'given up' : stored ?? '–';
+}
+
 // A file name made from a text: its letters, digits and dots; all else becomes dashes.
 export function fileName(text) {
   return visible(text).toLowerCase().replace(/[^a-z0-9.]+/g, '-').replace(/^[-.]+|[-.]+$/g, '')

@@ -1,5 +1,6 @@
 // The page of a sweep: progress, the grid of its jobs, curves with a band over the seeds, head
 // ablations, claims.
+import { standing } from '../charts/text.js';
 import { card, empty, make, select, setText, throttled } from './dom.js';
 import { liveChart, loadCharts } from './charts.js';
 import { mayWrite, sweepControls } from './control.js';
@@ -245,13 +246,14 @@ class Claims {
                    + (confirmatory ? 'its seeds came after that.'
                      : `seeds up to ${sheet.fresh_from - 1} were stored before.`));
     const rows = sheet.claims.map((claim) => ({
-      ...claim, e: Math.max(claim.e_holds, claim.e_fails), id: claim.claim
+      ...claim, e: Math.max(claim.e_holds, claim.e_fails), id: claim.claim,
+      standing: standing(claim.standing)
     }));
     verdicts.update({ columns: [
       { key: 'id', label: 'claim', kind: 'text' },
       { key: 'verdict', label: 'verdict', kind: 'verdict' },
       { key: 'standing', label: 'standing', kind: 'text',
-        title: 'open: gets further seeds; futile: given up, unlikely to be decided' },
+        title: 'open: gets further seeds; given up: unlikely to be decided' },
       { key: 'e', label: 'e', kind: 'number' },
       { key: 'threshold', label: 'threshold', kind: 'number' },
       { key: 'seeds', label: 'seeds', kind: 'count' },

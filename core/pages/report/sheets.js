@@ -14,6 +14,10 @@ function seedsText(claim) {
   return `${claim.shows} of ${claim.n}${learned}`;
 }
 
+function shareText({ n, share_low: low, share_high: high }) {
+  return n ? `${low.toFixed(2)} \u2026 ${high.toFixed(2)}` : '\u2013';
+}
+
 function medianText(claim) {
   if (claim.kind === 'most' || !claim.n) return '\u2013';
   const limit = (value, none) => (finite(value) ? signed(value) : none);
@@ -31,8 +35,9 @@ function restsOn(sheet) {
 function summary(sheet) {
   const counts = new Map();
   for (const { verdict } of sheet.claims) counts.set(verdict, (counts.get(verdict) ?? 0) + 1);
-  const found = ['holds', 'fails', 'undecided', 'not eligible']
-    .filter((verdict) => counts.has(verdict)).map((verdict) => `${counts.get(verdict)} ${verdict}`);
+  const several = { holds: 'hold', fails: 'fail' };
+  const found = ['holds', 'fails', 'undecided', 'not eligible'].filter((one) => counts.has(one))
+    .map((one) => `${counts.get(one)} ${(counts.get(one) > 1 && several[one]) || one}`);
   const { at_ms: at, jobs, rounds, slot_seconds: seconds } = sheet.registered;
   return `${text.visible(sheet.sheet)}: ${found.join(', ')}. Registered ${time(at)}. `
     + `${restsOn(sheet)} ${rounds} round${rounds === 1 ? '' : 's'}, ${jobs} jobs, `
@@ -45,19 +50,24 @@ function verdictsTable(sheet) {
     columns: [
       { key: 'id', label: 'claim', kind: 'text' },
       { key: 'says', label: 'in words', kind: 'text' },
-      { key: 'source', label: 'source', kind: 'text' },
+      ...(sheet.claims.some(({ source }) => source)
+        ? [{ key: 'source', label: 'source', kind: 'text' }] : []),
       { key: 'verdict', label: 'verdict', kind: 'verdict' },
       { key: 'standing', label: 'standing', kind: 'text',
-        title: 'open: gets further seeds; futile: given up, unlikely to be decided' },
+        title: 'open: gets further seeds; given up: unlikely to be decided' },
       { key: 'e', label: 'e', kind: 'number',
         title: 'The larger of its e-values; it is decided from the threshold on' },
       { key: 'threshold', label: 'threshold', kind: 'number' },
       { key: 'seeds', label: 'seeds', kind: 'text',
         title: 'How many show what is claimed; of several parts, the weakest' },
+      { key: 'share', label: 'share', kind: 'text',
+        title: 'Of all seeds, those that show it; 95 % at any time' },
       { key: 'median', label: 'median', kind: 'text',
         title: 'Of the claim\u2019s statistic, 95 % at any time' }],
     rows: sheet.claims.map((claim) => ({ ...claim, e: Math.max(claim.e_holds, claim.e_fails),
-                                         seeds: seedsText(claim), median: medianText(claim) })),
+                                         standing: text.standing(claim.standing),
+                                         seeds: seedsText(claim), share: shareText(claim),
+                                         median: medianText(claim) })),
   }, { label: `Verdicts of ${sheet.sheet}` });
 }
 
