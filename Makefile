@@ -23,6 +23,7 @@
 #                       PyTorch (15 minutes)
 #   make bench-cells    evaluation, head ablation, epochs and whole jobs at paper size, against
 #                       PyTorch (half an hour)
+#   make bench-own      encodings from files against the same ones as pelab brings them
 #   make bench-load     thousands of fake workers against a coordinator, then others at the same
 #                       work (half an hour)
 #   make bench-floods   what floods of connections, calls and messages do to honest clients
@@ -150,6 +151,10 @@ bench-train: build
 	tests/bench/train/steps.py $(BUILD)
 	tests/bench/train/jobs.py $(BUILD)
 	tests/bench/train/packing.py $(BUILD)
+
+.PHONY: bench-own
+bench-own: build
+	tests/bench/train/own.py $(BUILD)
 
 .PHONY: bench-cells
 bench-cells: build

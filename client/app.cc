@@ -190,6 +190,7 @@ int UsageError(const CLI::App& app, const CLI::ParseError& error, int argc, cons
 void AddAll(Commands& commands) {
   AddRun(commands);
   AddSubmit(commands);
+  AddCheck(commands);
   AddStatus(commands);
   AddSweeps(commands);
   AddJobs(commands);
@@ -216,6 +217,7 @@ void AddAll(Commands& commands) {
   AddAdmin(commands);
   AddAudit(commands);
   AddExport(commands);
+  AddExportModel(commands);
   AddImport(commands);
   AddDb(commands);
   AddCompletion(commands);

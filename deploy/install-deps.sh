@@ -17,7 +17,7 @@ packages=(
   libcairo2-dev fonts-dejavu-core  # figures as SVG and PDF
   libgrpc++-dev libgrpc-dev protobuf-compiler protobuf-compiler-grpc libprotobuf-dev
   libabsl-dev libspdlog-dev libyaml-cpp-dev nlohmann-json3-dev libcli11-dev
-  libsqlite3-dev libsqlitecpp-dev libssl-dev libboost-dev libutf8proc-dev
+  libsqlite3-dev libsqlitecpp-dev libssl-dev libboost-dev libutf8proc-dev libzip-dev
 )
 tests=(
   libgtest-dev libgmock-dev python3-numpy python3-yaml faketime iproute2 openssl
@@ -35,10 +35,11 @@ elif [ "$(node -p 'process.versions.node.split(".")[0]')" -lt 18 ]; then
 fi
 # Without OpenBLAS LibTorch may get the slow reference BLAS.
 torch=(libtorch-dev libopenblas0-openmp)
+torch_tests=(python3-torch)  # tests write encodings of their own with it
 for argument in "$@"; do
   case $argument in
-    --programs) tests=() ;;
-    --no-torch) torch=() ;;
+    --programs) tests=() torch_tests=() ;;
+    --no-torch) torch=() torch_tests=() ;;
     --lint) packages+=(clang-tidy clang-format flake8 mypy shellcheck) ;;
     --fuzz) packages+=(clang libclang-rt-dev) ;;
     --bench) packages+=(python3-torch) ;;
@@ -49,7 +50,7 @@ for argument in "$@"; do
       exit 2 ;;
   esac
 done
-packages+=("${tests[@]}" "${torch[@]}")
+packages+=("${tests[@]}" "${torch[@]}" "${torch_tests[@]}")
 
 if ! command -v dpkg-query >/dev/null || ! command -v apt-get >/dev/null; then
   cat >&2 <<'END'
@@ -57,13 +58,13 @@ install-deps.sh: this is not Debian. Please install:
   GCC 12 or newer (C++20), CMake 3.25, Ninja, Python 3.9, pkg-config, cpp-httplib 0.11, zlib, cairo
     1.16 with a font (DejaVu); optionally ccache and mold
   gRPC 1.51 with its C++ plug-in, Protobuf 3.21, Abseil 20220623, OpenSSL 3, Boost 1.74 (headers),
-    utf8proc 2.8
+    utf8proc 2.8, libzip 1.7
   SQLite 3.40, SQLiteCpp 3.2, spdlog 1.10, yaml-cpp 0.7, nlohmann-json 3.11, CLI11 2.1
   Node.js 18 with npm (for the charts of reports and pages)
   GoogleTest 1.12, numpy 1.21, PyYAML 5.4; optionally libfaketime, iproute2 and chromium (for the
     tests)
-  for Python 3.11: grpcio 1.51, protobuf 4.21, pandas 1.5, scipy 1.10, pip, setuptools, wheel (its
-    package and the tests)
+  for Python 3.11: grpcio 1.51, protobuf 4.21, pandas 1.5, scipy 1.10, pip, setuptools, wheel,
+    PyTorch 1.13 (its package and the tests)
   LibTorch 1.13 to 2.11 (for pelab-trainer; set Torch_DIR or CMAKE_PREFIX_PATH)
 (each: this version or newer)
 END

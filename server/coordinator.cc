@@ -110,7 +110,7 @@ struct Coordinator::Parts {
                             [this](bool works) {
                               strand.Post([this, works] { scheduler.StorageWorks(works); });
                             }}),
-        collector(*artifacts, writer, std::move(dropped), options.artifact_grace),
+        collector(*options.clock, *artifacts, writer, std::move(dropped), options.artifact_grace),
         scheduler(*options.clock, strand, writer,
                   {.lease = options.lease,
                    .longest_silence = options.attempt_silence,
@@ -119,8 +119,10 @@ struct Coordinator::Parts {
         expander(*options.clock, writer, strand, scheduler),
         readers(options.database),
         admission(gate),
-        sweeps({*options.clock, writer, strand, scheduler, expander, readers, gate, admission}),
-        claims({*options.clock, writer, strand, scheduler, expander, readers, gate, admission}),
+        sweep_parts{*options.clock, writer, strand,    scheduler,  expander,
+                    readers,        gate,   admission, *artifacts, collector},
+        sweeps(sweep_parts),
+        claims(sweep_parts),
         results(readers, admission, *artifacts, [this] { return AskWorkers(); }),
         fleet({*options.clock, strand, scheduler, writer, options.heartbeat, options.lease,
                [] { return RandomUnit(); }},
@@ -150,6 +152,7 @@ struct Coordinator::Parts {
   service::Expander expander;
   db::ReaderPool readers;
   service::Admission admission;
+  service::SweepParts sweep_parts;
   service::SweepsService sweeps;
   service::ClaimsService claims;
   service::ResultsService results;

@@ -19,9 +19,11 @@ inline constexpr int kExtensions = 1000;             // times that one sweep may
 inline constexpr std::size_t kNoteBytes = 4096;      // bytes of a sweep's note
 inline constexpr std::size_t kFileNameBytes = 4096;  // bytes of the name of a document's file
 inline constexpr std::size_t kOverridesBytes =
-    1 << 20;                                 // bytes of the overrides of a document, stored as JSON
-inline constexpr int kPreviewJobs = 10'000;  // jobs that one Preview lists
-inline constexpr int kRunningOfUpdate = 64;  // running jobs in one SweepUpdate
+    1 << 20;                            // bytes of the overrides of a document, stored as JSON
+inline constexpr int kFileUploads = 8;  // files of documents being received; each holds a thread
+inline constexpr std::size_t kFilePieceBytes = 1 << 20;  // bytes of a piece of such a file
+inline constexpr int kPreviewJobs = 10'000;              // jobs that one Preview lists
+inline constexpr int kRunningOfUpdate = 64;              // running jobs in one SweepUpdate
 
 // Principals.
 inline constexpr int kPrincipals = 10'000;

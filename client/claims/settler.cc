@@ -99,6 +99,7 @@ absl::StatusOr<v1::Settlement> Settler::Register(Coordinator& coordinator) {
     return coordinator.Advance(request);
   }
   if (options_.slots == 0) PELAB_RETURN_IF_ERROR(WaitForSlots(coordinator));
+  PELAB_RETURN_IF_ERROR(SendOwnFiles(file_.own_files, coordinator));
   v1::RegisterSheetRequest request;
   request.set_document(file_.document);
   request.set_file_name(file_.name);

@@ -77,37 +77,77 @@ absl::StatusOr<int> Check(Commands& commands, const ClaimsOptions& options) {
   return CheckSheet(*commands.context, file, {.sweep = options.sweep});
 }
 
-std::string ListText(const std::vector<v1::SheetRow>& sheets, const render::Style& style) {
+// A registered sheet, and how many of its claims came to what after its last round.
+struct Listed {
+  v1::SheetRow row;
+  std::int64_t hold = 0;
+  std::int64_t fail = 0;
+  std::int64_t open = 0;  // that get further seeds
+  std::int64_t claims = 0;
+};
+
+absl::StatusOr<std::vector<Listed>> ListOf(DataSource& source) {
+  PELAB_ASSIGN_OR_RETURN(const auto sheets, source.Sheets());
+  std::vector<Listed> list;
+  for (const v1::SheetRow& row : sheets) {
+    Listed listed{.row = row};
+    PELAB_ASSIGN_OR_RETURN(const auto claims,
+                           source.SheetClaims(Concat(row.sheet_id()), /*last_round=*/true));
+    for (const v1::SheetClaimRow& claim : claims) {
+      ++listed.claims;
+      if (claim.verdict() == "holds") ++listed.hold;
+      if (claim.verdict() == "fails") ++listed.fail;
+      if (claim.standing() == "open") ++listed.open;
+    }
+    list.push_back(std::move(listed));
+  }
+  return list;
+}
+
+std::string ListText(const std::vector<Listed>& sheets, const render::Style& style) {
   constexpr auto kRight = render::Column::Align::kRight;
   render::Table table({{"sheet", kRight},
-                       {"name", render::Column::Align::kLeft, true},
-                       {"registered"},
-                       {"seeds from", kRight},
+                       {"name"},
                        {"rounds", kRight},
-                       {"sweep", kRight},
-                       {"sha256"}});
-  for (const v1::SheetRow& row : sheets) {
-    table.AddRow({Concat(row.sheet_id()), row.name(), render::FormatTime(row.created_at_ms()),
-                  Concat(row.first_seed()), Concat(row.ended_rounds()),
-                  row.has_sweep_id() ? Concat(row.sweep_id()) : "-", row.sha256().substr(0, 12)});
+                       {"claims", kRight},
+                       {"hold", kRight},
+                       {"fail", kRight},
+                       {"open", kRight},
+                       {"registered"}});
+  for (const Listed& sheet : sheets) {
+    const auto after_a_round = [&](std::int64_t count) {
+      return sheet.claims > 0 ? Concat(count) : std::string("-");
+    };
+    table.AddRow({Concat(sheet.row.sheet_id()), sheet.row.name(), Concat(sheet.row.ended_rounds()),
+                  after_a_round(sheet.claims), after_a_round(sheet.hold), after_a_round(sheet.fail),
+                  after_a_round(sheet.open),
+                  render::FormatTime(sheet.row.created_at_ms()).substr(0, 10)});
   }
   return table.Render(style);
+}
+
+render::Json ListJson(const std::vector<Listed>& sheets) {
+  render::Json rows = render::Json::array();
+  for (const Listed& sheet : sheets) {
+    render::Json row = results::ToJson(sheet.row);
+    row.erase("document");  // a list has no documents
+    row.erase("sweep_document");
+    const bool judged = sheet.claims > 0;
+    row["claims"] = judged ? render::Json(sheet.claims) : render::Json(nullptr);
+    row["hold"] = judged ? render::Json(sheet.hold) : render::Json(nullptr);
+    row["fail"] = judged ? render::Json(sheet.fail) : render::Json(nullptr);
+    row["open"] = judged ? render::Json(sheet.open) : render::Json(nullptr);
+    rows.push_back(std::move(row));
+  }
+  return {{"sheets", std::move(rows)}};
 }
 
 absl::StatusOr<int> List(Commands& commands) {
   const Context& context = *commands.context;
   PELAB_RETURN_IF_ERROR(CheckIsNoPaper(context, "list"));
   PELAB_ASSIGN_OR_RETURN(const auto source, FindSource(context.options));
-  PELAB_ASSIGN_OR_RETURN(const auto sheets, source->Sheets());
-  return Put(context, {.json =
-                           [&] {
-                             render::Json rows = results::ToJsonArray(sheets);
-                             for (render::Json& row : rows) {
-                               row.erase("document");  // a list has no documents
-                               row.erase("sweep_document");
-                             }
-                             return render::Json{{"sheets", std::move(rows)}};
-                           },
+  PELAB_ASSIGN_OR_RETURN(const std::vector<Listed> sheets, ListOf(*source));
+  return Put(context, {.json = [&] { return ListJson(sheets); },
                        .text =
                            [&] {
                              return sheets.empty() ? "no sheet is registered\n"

@@ -29,6 +29,7 @@ CLI::App* AddCommand(Commands& commands, const std::string& name, const std::str
 
 void AddRun(Commands& commands);
 void AddSubmit(Commands& commands);
+void AddCheck(Commands& commands);
 void AddStatus(Commands& commands);
 void AddSweeps(Commands& commands);
 void AddJobs(Commands& commands);
@@ -55,6 +56,7 @@ void AddWorkers(Commands& commands);
 void AddAdmin(Commands& commands);
 void AddAudit(Commands& commands);
 void AddExport(Commands& commands);
+void AddExportModel(Commands& commands);
 void AddImport(Commands& commands);
 void AddDb(Commands& commands);
 void AddCompletion(Commands& commands);

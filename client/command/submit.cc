@@ -57,6 +57,7 @@ absl::StatusOr<int> Run(Commands& commands, const SubmitCommandOptions& options)
   if (options.dry_run) return DryRun(context, document, options.submit.fresh);
   PutNotes(context, document.sweep);
   PELAB_ASSIGN_OR_RETURN(auto coordinator, FindCoordinator(context.options));
+  PELAB_RETURN_IF_ERROR(SendOwnFiles(document.own_files, *coordinator));
   PELAB_ASSIGN_OR_RETURN(const auto response, coordinator->Submit(SubmitRequestOf(
                                                   document, RandomUuid(), options.submit)));
   std::string text = Text(response);

@@ -54,6 +54,7 @@ class Runner final : public EmbeddedSession {
   // Submits the sweep and waits until it is expanded, so that its counts are known. The client
   // token makes a repeated submission harmless.
   absl::StatusOr<v1::Sweep> Submit(Coordinator& coordinator) {
+    PELAB_RETURN_IF_ERROR(SendOwnFiles(document_.own_files, coordinator));
     PELAB_ASSIGN_OR_RETURN(const auto response,
                            coordinator.Submit(SubmitRequestOf(document_, token_, options_.submit)));
     for (;;) {

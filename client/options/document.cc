@@ -54,6 +54,8 @@ absl::StatusOr<Document> LoadDocument(const DocumentOptions& options) {
     name.set_value(options.name);
   }
   PELAB_ASSIGN_OR_RETURN(document.text, ReadFile(options.file, experiment::kMaxDocumentBytes));
+  PELAB_ASSIGN_OR_RETURN(document.own_files,
+                         ReadOwnFiles(document.text, document.file_name, &document.overrides));
   PELAB_ASSIGN_OR_RETURN(document.sweep,
                          rpc::ParseNewSweepDocument(document.text, document.overrides));
   return document;

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "client/options/own_files.h"
 #include "core/experiment/sweep.h"
 #include "pelab/v1/sweeps.pb.h"
 
@@ -19,6 +20,8 @@ struct Document {
   std::string file_name;
   google::protobuf::RepeatedPtrField<v1::Override> overrides;
   experiment::Sweep sweep;  // parsed and checked
+  std::vector<OwnFile>
+      own_files;  // those that the document names; `overrides` says what they declare
 };
 
 // The options that `run` and `submit` share.

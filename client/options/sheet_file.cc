@@ -1,13 +1,38 @@
 #include "client/options/sheet_file.h"
 
+#include <nlohmann/json.hpp>
+#include <utility>
+
 #include "core/base/file.h"
 #include "core/base/status.h"
 #include "core/base/strings.h"
 #include "core/claims/sheet_reader.h"
+#include "core/experiment/own_encoding.h"
 #include "core/rpc/sheet_document.h"
 #include "core/rpc/sweep_document.h"
 
 namespace pelab::client {
+namespace {
+
+// Reads the files of own encodings that the document names, and adds their declarations to it.
+absl::StatusOr<std::vector<OwnFile>> TakeOwnFiles(const std::string& path, std::string* document) {
+  google::protobuf::RepeatedPtrField<v1::Override> declared;
+  PELAB_ASSIGN_OR_RETURN(std::vector<OwnFile> files, ReadOwnFiles(*document, path, &declared));
+  if (files.empty()) return files;
+  if (document->find_first_not_of(" \t\r\n") == document->find('{')) {
+    return absl::InvalidArgumentError(
+        "a sheet's sweep with own encodings must have its keys on lines of their own, not in "
+        "braces");
+  }
+  document->append("\nfiles:\n");
+  for (const v1::Override& override : declared) {
+    const std::string named = override.field().substr(experiment::kFileOverride.size());
+    document->append(Concat("  ", nlohmann::json(named).dump(), ": ", override.value(), "\n"));
+  }
+  return files;
+}
+
+}  // namespace
 
 absl::StatusOr<SheetFile> SheetOf(const v1::SheetRow& row) {
   PELAB_ASSIGN_OR_RETURN(claims::BoundSheet bound,
@@ -26,6 +51,7 @@ absl::StatusOr<SheetFile> LoadSheet(const std::string& path, std::string* file_i
   if (!read.sheet) return rpc::ToStatus(read.violations);
   const claims::Sheet& sheet = *read.sheet;
   std::string document = sheet.sweep_document;
+  std::vector<OwnFile> own_files;
   std::string sweep_path = path;  // an inline sweep is in the sheet
   if (!sheet.sweep_file.empty()) {
     const bool absolute = sheet.sweep_file.front() == '/';
@@ -40,6 +66,9 @@ absl::StatusOr<SheetFile> LoadSheet(const std::string& path, std::string* file_i
                              .message = std::string(content.status().message())}});
     }
     document = *content;
+    *file_in_error = sweep_path;
+    PELAB_ASSIGN_OR_RETURN(own_files, TakeOwnFiles(sweep_path, &document));
+    *file_in_error = path;
   }
   const experiment::SweepResult sweep = claims::ParseSweepOf(sheet, document);
   if (!sweep.sweep) {
@@ -52,7 +81,8 @@ absl::StatusOr<SheetFile> LoadSheet(const std::string& path, std::string* file_i
                    .document = text,
                    .sweep_document = sheet.sweep_file.empty() ? "" : document,
                    .sha256 = claims::HashOf(text, document),
-                   .bound = *std::move(bound.bound)};
+                   .bound = *std::move(bound.bound),
+                   .own_files = std::move(own_files)};
 }
 
 }  // namespace pelab::client

@@ -2,8 +2,10 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
+#include "client/options/own_files.h"
 #include "core/claims/binding.h"
 #include "pelab/v1/claims.pb.h"
 
@@ -15,6 +17,9 @@ struct SheetFile {
   std::string sweep_document;  // of the file that it names; empty if its sweep is inline
   std::string sha256;          // claims::HashOf both
   claims::BoundSheet bound;
+  // Those that the sweep's file names. `sweep_document` then says what they declare, so that the
+  // hash of the sheet is also that of their content.
+  std::vector<OwnFile> own_files = {};
 };
 
 // The registered sheet that `row` holds, with its documents, as if it had been read from files.

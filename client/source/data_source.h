@@ -167,6 +167,7 @@ class Coordinator : public DataSource {
   // error nothing is stored.
   template <typename Part>
   using Send = std::function<absl::Status(const std::function<absl::Status(const Part&)>&)>;
+  virtual absl::StatusOr<v1::PutFileResponse> PutFile(const Send<v1::PutFileRequest>& send) = 0;
   virtual absl::StatusOr<v1::ImportJobResponse> ImportJob(const Send<v1::ImportJobPart>& send) = 0;
   virtual absl::StatusOr<v1::ImportSweepResponse> ImportSweep(
       const Send<v1::ImportSweepPart>& send) = 0;

@@ -157,6 +157,13 @@ class RemoteCoordinator final : public Coordinator, private db::RowReader {
       const v1::CheckImportRequest& request) override {
     return Answer<v1::CheckImportResponse>(*transfer_, &v1::Transfer::Stub::CheckImport, request);
   }
+  absl::StatusOr<v1::PutFileResponse> PutFile(const Send<v1::PutFileRequest>& send) override {
+    grpc::ClientContext context;  // no deadline: the coordinator ends a call that sends nothing
+    v1::PutFileResponse response;
+    const auto stream = sweeps_->PutFile(&context, &response);
+    PELAB_RETURN_IF_ERROR(SendAll<v1::PutFileRequest>(context, *stream, send));
+    return response;
+  }
   absl::StatusOr<v1::ImportJobResponse> ImportJob(const Send<v1::ImportJobPart>& send) override {
     grpc::ClientContext context;  // no deadline: files have any size
     v1::ImportJobResponse response;

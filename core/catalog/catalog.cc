@@ -78,6 +78,10 @@ bool IsAllowed(const Field& field, const Value& value) {
       const auto* set = std::get_if<std::vector<std::int64_t>>(&value);
       return set != nullptr && IsOrderedSet(field, *set);
     }
+    case FieldType::kText: {
+      const auto* text = std::get_if<std::string>(&value);
+      return text != nullptr && field.accepts(*text);
+    }
   }
   return false;
 }
@@ -95,7 +99,9 @@ const std::vector<Field>& Fields() {
   return fields;
 }
 
-const Entry* FindPe(std::string_view name) { return Find(Pes(), name); }
+const Entry* FindPe(std::string_view name) {
+  return name == OwnPe().name ? &OwnPe() : Find(Pes(), name);
+}
 const Entry* FindTask(std::string_view name) { return Find(Tasks(), name); }
 const Entry* FindProtocol(std::string_view name) { return Find(Protocols(), name); }
 const Entry* FindAnalysis(std::string_view name) { return Find(Analyses(), name); }

@@ -38,10 +38,12 @@ enum class FieldType {
   kChoice,     // one of `choices`
   kChoiceSet,  // a subset of `choices`, kept in the order of `choices`
   kIntSet,     // distinct integers, ascending
+  kText,       // text that its field accepts
 };
 std::string_view FieldTypeName(FieldType type);
 
-// A resolved value of a field: int64 for kInt, double (finite) for kReal, a string for kChoice.
+// A resolved value of a field: int64 for kInt, double (finite) for kReal, a string for kChoice and
+// kText.
 using Value = std::variant<bool, std::int64_t, double, std::string, std::vector<std::string>,
                            std::vector<std::int64_t>>;
 // The value as a person would write it: "causal", "6", "0.00001", "[attention, output]", "[0, 5]".
@@ -82,6 +84,8 @@ struct Field {
   bool min_exclusive = false;  // kReal only
   bool max_exclusive = false;
   std::vector<std::string_view> choices;
+  bool (*accepts)(std::string_view) = nullptr;  // kText only
+  std::string_view rule;                        // kText only: what it accepts, in words
   std::vector<DefaultRule> defaults;  // the first matching rule wins; the last rule matches all
   Value (*derived_default)(const Values&) =
       nullptr;  // used instead of `defaults` if set; sees earlier fields
@@ -118,14 +122,16 @@ struct Constraint {
   std::string_view help;  // one line, for the documentation
 };
 
-const std::vector<Entry>& Pes();
+const std::vector<Entry>& Pes();  // those that pelab brings
+// The PE whose methods come from a file (core/experiment/own_encoding.h). It is not among Pes().
+const Entry& OwnPe();
 const std::vector<Entry>& Tasks();
 const std::vector<Entry>& Protocols();
 const std::vector<Entry>& Analyses();
 const std::vector<Field>& Fields();  // in the order of resolution; "seed" is not a field
 const std::vector<Constraint>& Constraints();
 
-const Entry* FindPe(std::string_view name);
+const Entry* FindPe(std::string_view name);  // among Pes(), or OwnPe()
 const Entry* FindTask(std::string_view name);
 const Entry* FindProtocol(std::string_view name);
 const Entry* FindAnalysis(std::string_view name);

@@ -21,7 +21,8 @@ std::string HeadsDivideWidth(const Values& values) {
 // Whether the PE rotates pairs of channels of every head's queries and keys.
 bool RotatesHeads(const JobView& job) {
   const std::string pe = job.pe();
-  return pe == "rope" || pe == "xpos" || pe == "partial_rope" || pe == "rope_abs";
+  return pe == "rope" || pe == "xpos" || pe == "partial_rope" || pe == "rope_abs" ||
+         (pe == OwnPe().name && job.Lists("pe.methods", "angles"));
 }
 
 std::string EvenHeadSize(const Values& values) {
@@ -52,6 +53,7 @@ std::string CausalOnly(const Values& values) {
   const JobView job(values);
   const auto found = values.find("pe");
   if (found == values.end() || job.Is("model.mask", "causal")) return "";
+  if (job.Bool("pe.causal_only")) return "causal: the file of the encoding declares causal_only";
   const Entry* pe = FindPe(std::get<std::string>(found->second));
   if (pe == nullptr || pe->causal_because.empty()) return "";
   return "causal: " + std::string(pe->causal_because);
@@ -121,7 +123,8 @@ std::vector<Constraint> ModelConstraints() {
        "model.d_model",
        {"model.heads"},
        EvenHeadSize,
-       "rope, xpos, partial_rope, rope_abs: model.d_model / model.heads is even"},
+       "rope, xpos, partial_rope, rope_abs, own encodings with angles: model.d_model / "
+       "model.heads is even"},
       {"even-width",
        "model.d_model",
        {"pe.form", "pe.input_sinusoid"},
@@ -132,7 +135,11 @@ std::vector<Constraint> ModelConstraints() {
        {"model.max_len"},
        LengthFitsModel,
        "task.length is at most model.max_len"},
-      {"causal-only", "model.mask", {}, CausalOnly, "xpos: model.mask is causal"},
+      {"causal-only",
+       "model.mask",
+       {},
+       CausalOnly,
+       "xpos, own encodings that say so: model.mask is causal"},
       {"heads-exist",
        "pe.heads",
        {"model.heads"},

@@ -39,6 +39,12 @@ const std::vector<Entry>& Pes() {
   return entries;
 }
 
+const Entry& OwnPe() {
+  static const Entry entry = {"own", 1, "an encoding of your own, from a TorchScript file",
+                              "docs/own-encodings.md"};
+  return entry;
+}
+
 const std::vector<Entry>& Tasks() {
   static const std::vector<Entry> entries = {
       {"distance", 1, "classify the distance between two trigger words: needs position and content",

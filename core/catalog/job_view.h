@@ -29,6 +29,11 @@ class JobView {
   std::vector<std::int64_t> Ints(std::string_view field) const {
     return Get<std::vector<std::int64_t>>(field);
   }
+  // Whether a set of choices has this member.
+  bool Lists(std::string_view field, std::string_view choice) const {
+    const auto members = Get<std::vector<std::string>>(field);
+    return std::find(members.begin(), members.end(), choice) != members.end();
+  }
   std::string pe() const { return Get<std::string>("pe"); }
   // "task.length (128)"
   std::string Named(std::string_view field) const {

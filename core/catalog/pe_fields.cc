@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "core/catalog/own_pe.h"
 #include "core/catalog/tables.h"
 
 namespace pelab::catalog {
@@ -121,11 +122,33 @@ std::vector<Field> LatentFields() {
   };
 }
 
+// What a file of an encoding declares (core/experiment/own_encoding.h). The file has all of it, so
+// none of it can be set by itself; it stands in the spec so that a job can be checked without the
+// file.
+std::vector<Field> OwnFields() {
+  Field methods = MakeField("pe.methods", "own", FieldType::kChoiceSet,
+                            Always(std::vector<std::string>{"distance_bias"}),
+                            "the methods of the file's module that the model calls");
+  methods.choices = {kOwnMethods.begin(), kOwnMethods.end()};
+  return {
+      TextField("pe.encoding", "own", IsOwnName, kOwnNameRule, Always(Text("encoding")),
+                "the name that the file declares"),
+      TextField("pe.file", "own", IsHash, "64 hexadecimal digits in lower case",
+                Always(Text(kNoFile)), "the SHA-256 of the file"),
+      std::move(methods),
+      BoolField("pe.causal_only", "own", Always(false),
+                "whether the file declares that it needs model.mask causal"),
+      TextField("pe.options", "own", IsOptionsText,
+                "name=value, in the order of the names, such as alpha=0.5,beta=2", Always(Text("")),
+                "the values of the options that the file declares"),
+  };
+}
+
 }  // namespace
 
 std::vector<Field> PeFields() {
   std::vector<Field> fields = AddedFields();
-  for (auto* group : {RotationFields, LatentFields}) {
+  for (auto* group : {RotationFields, LatentFields, OwnFields}) {
     for (Field& field : group()) fields.push_back(std::move(field));
   }
   return fields;

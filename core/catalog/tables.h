@@ -94,6 +94,15 @@ inline Field ChoiceField(std::string_view name, std::string_view owner,
   return field;
 }
 
+inline Field TextField(std::string_view name, std::string_view owner,
+                       bool (*accepts)(std::string_view), std::string_view rule, Rules defaults,
+                       std::string_view help) {
+  Field field = MakeField(name, owner, FieldType::kText, std::move(defaults), help);
+  field.accepts = accepts;
+  field.rule = rule;
+  return field;
+}
+
 inline Field Switch(Field field) {
   field.is_switch = true;
   return field;

@@ -74,6 +74,8 @@ std::string_view FieldTypeName(FieldType type) {
       return "set";
     case FieldType::kIntSet:
       return "int set";
+    case FieldType::kText:
+      return "text";
   }
   return "?";
 }
@@ -122,6 +124,8 @@ std::string Allowed(const Field& field) {
       return "a list of " + Join(field.choices) + ", each at most once";
     case FieldType::kIntSet:
       return "a list of integers " + RangeInWords(field) + ", each at most once";
+    case FieldType::kText:
+      return std::string(field.rule);
   }
   return "";
 }

@@ -15,6 +15,7 @@
 #include "core/claims/metric.h"
 #include "core/experiment/sweep.h"
 #include "core/experiment/sweep_name.h"
+#include "core/experiment/yaml_json.h"
 #include "core/experiment/yaml_tree.h"
 
 namespace pelab::claims {
@@ -45,30 +46,6 @@ struct Key {
   bool required = false;
   std::function<void(const Source&)> read;
 };
-
-// The value of an inline sweep as JSON, which is YAML too.
-nlohmann::json JsonOf(const YamlNode& node) {
-  switch (node.kind) {
-    case NodeKind::kNull:
-      return nullptr;
-    case NodeKind::kList: {
-      nlohmann::json list = nlohmann::json::array();
-      for (const YamlPointer& item : node.items) list.push_back(JsonOf(*item));
-      return list;
-    }
-    case NodeKind::kMap: {
-      nlohmann::json map = nlohmann::json::object();
-      for (const YamlMember& member : node.members) map[member.key->text] = JsonOf(*member.value);
-      return map;
-    }
-    case NodeKind::kScalar:
-      break;
-  }
-  if (const auto integer = ReadInteger(node)) return *integer;
-  if (const auto real = ReadReal(node)) return *real;
-  if (!node.quoted && (node.text == "true" || node.text == "false")) return node.text == "true";
-  return node.text;
-}
 
 // A value as the language of conditions takes it.
 std::string Quoted(const std::string& value) {
@@ -187,7 +164,7 @@ class SheetReader {
     if (source.node->kind == NodeKind::kScalar && !source.node->text.empty()) {
       sheet_.sweep_file = source.node->text;
     } else if (source.node->kind == NodeKind::kMap) {
-      sheet_.sweep_document = JsonOf(*source.node).dump();
+      sheet_.sweep_document = experiment::JsonOf(*source.node).dump();
     } else {
       Say(source, "a file or a map",
           Concat("sweep must be the name of a sweep file, or a sweep itself, not ",

@@ -20,8 +20,15 @@ using catalog::Field;
 
 constexpr std::size_t kShownBytes = 100;  // of seeds, in a message
 
+// "own:decay(alpha=0.5)": the name that the file declares, and the options.
+std::string OwnLabel(const Job& job) {
+  const std::string& options = job.Choice("pe.options");
+  return job.pe + ":" + job.Choice("pe.encoding") + (options.empty() ? "" : "(" + options + ")");
+}
+
 // "rope(base=500)": the PE with the fields that differ from their default under this protocol.
 std::string PeLabel(const Job& job, std::string_view protocol) {
+  if (job.pe == catalog::OwnPe().name) return OwnLabel(job);
   catalog::Values resolved = WithCoordinates(job);
   std::string parameters;
   for (const Field& field : catalog::Fields()) {

@@ -44,7 +44,7 @@ void SweepReader::ReadAxis(const YamlMember& member) {
   const std::string& field = member.key->text;
   const std::string path = "axes." + field;
   const FieldRows rows = RowsOf(member, path);
-  if (rows.empty()) return;
+  if (rows.empty() || RefuseDeclared(*rows[0], {member.key.get(), path})) return;
   const auto is_field = [&](const Setting& setting) { return setting.field == field; };
   if (std::any_of(plan_.overrides.begin(), plan_.overrides.end(), is_field)) return;
   Axis axis{field, {member.key->line, member.key->column, path}, {}};
@@ -119,7 +119,8 @@ void SweepReader::ReadRuleNames(const std::string& kind, const std::vector<Entry
     if (node.kind != Kind::kScalar) {
       Say(element, SortedList(known),
           kind + " must be a name or a list of names, not " + InWords(node));
-    } else if (std::find(known.begin(), known.end(), node.text) == known.end()) {
+    } else if (std::find(known.begin(), known.end(), node.text) == known.end() &&
+               !(kind == "pe" && node.text == catalog::OwnPe().name)) {
       Say(element, SortedList(known), UnknownName(kind, InWords(node), node.text, known));
     } else {
       names->insert(node.text);

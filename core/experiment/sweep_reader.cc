@@ -18,6 +18,8 @@ using Kind = YamlNode::Kind;
 constexpr std::string_view kTopLevel[] = {"name",    "protocol", "pe",       "task",
                                           "seed",    "model",    "train",    "axes",
                                           "exclude", "analyses", "resources"};
+// What a program adds to a document that is kept by itself; people do not write it.
+constexpr std::string_view kFilesKey = "files";
 constexpr std::string_view kSeedRule =
     "an integer from 0 to 9007199254740991, an inclusive range such as 0..4, or a list of them";
 
@@ -59,6 +61,7 @@ SweepPlan SweepReader::Read() {
   CheckKeys();
   ReadName();
   ReadProtocols();
+  ReadFiles();
   ReadItems("pe", catalog::Pes(), &plan_.pes);
   ReadItems("task", catalog::Tasks(), &plan_.tasks);
   const Source seed = Find("seed");
@@ -77,6 +80,7 @@ SweepPlan SweepReader::Read() {
 }
 
 void SweepReader::ReadOverride(const Override& override) {
+  if (override.field.rfind(kFileOverride, 0) == 0) return ReadFileOverride(override);
   const std::string path = "--set " + Shorten(override.field, 100);
   YamlResult parsed = ParseYaml(override.value, "value");
   for (Violation& violation : parsed.violations) {
@@ -109,6 +113,7 @@ void SweepReader::ReadFieldOverride(const Override& override, const Source& sour
     Say({&key, source.path}, "", UnknownField(key));
     return;
   }
+  if (RefuseDeclared(*rows[0], source)) return;
   auto setting = ReadSetting(rows, source);
   if (!setting) return;
   std::vector<Setting>& settings = of_analysis ? analysis_overrides_ : plan_.overrides;
@@ -120,6 +125,7 @@ void SweepReader::ReadFieldOverride(const Override& override, const Source& sour
 void SweepReader::CheckKeys() {
   for (const YamlMember& member : root_->members) {
     const std::string& key = member.key->text;
+    if (key == kFilesKey) continue;
     if (std::find(std::begin(kTopLevel), std::end(kTopLevel), key) != std::end(kTopLevel)) continue;
     const std::vector<std::string_view> known(std::begin(kTopLevel), std::end(kTopLevel));
     Say({member.key.get(), key}, SortedList(known),
@@ -217,6 +223,9 @@ void SweepReader::ReadItem(const std::string& kind, const std::vector<Entry>& en
       return;
     }
   }
+  if (kind == "pe" && name->kind == Kind::kScalar && name->text == catalog::OwnPe().name) {
+    return ReadOwn(source, items);
+  }
   const std::vector<std::string_view> known = NamesOf(entries);
   if (name->kind != Kind::kScalar) {
     Say({name, source.path}, SortedList(known),
@@ -225,8 +234,10 @@ void SweepReader::ReadItem(const std::string& kind, const std::vector<Entry>& en
   }
   if (std::find(known.begin(), known.end(), name->text) == known.end()) {
     // Always in quotes: the name is text even if it looks like a number.
+    const bool own = kind == "pe" && catalog::DidYouMean(name->text, known).empty();
     Say({name, source.path}, SortedList(known),
-        UnknownName(kind, InWords(*name), name->text, known));
+        UnknownName(kind, InWords(*name), name->text, known) +
+            (own ? "; one of your own is {name: own, file: mine.pt}" : ""));
     return;
   }
   ReadItemFields(kind, source,

@@ -27,7 +27,7 @@ std::optional<Number> ReadNumber(std::string_view text) {
 }
 
 std::optional<Value> ReadScalar(FieldType type, const YamlNode& node) {
-  if (type == FieldType::kChoice) return Value(node.text);
+  if (type == FieldType::kChoice || type == FieldType::kText) return Value(node.text);
   if (node.quoted) return std::nullopt;
   if (type == FieldType::kBool) {
     if (node.text == "true" || node.text == "True" || node.text == "TRUE") return Value(true);

@@ -44,9 +44,11 @@ bool DroppedFiles::stopped() const {
   return stopped_;
 }
 
-ArtifactCollector::ArtifactCollector(store::ArtifactFiles& files, store::Journal& journal,
-                                     std::shared_ptr<DroppedFiles> dropped, absl::Duration grace)
-    : files_(files),
+ArtifactCollector::ArtifactCollector(const Clock& clock, store::ArtifactFiles& files,
+                                     store::Journal& journal, std::shared_ptr<DroppedFiles> dropped,
+                                     absl::Duration grace)
+    : clock_(clock),
+      files_(files),
       journal_(journal),
       dropped_(std::move(dropped)),
       grace_(grace),
@@ -83,7 +85,7 @@ void ArtifactCollector::Run() {
 
 void ArtifactCollector::Collect(const std::vector<std::string>& sha256s) {
   for (std::size_t at = 0; at < sha256s.size() && !dropped_->stopped(); at += kAskedAtOnce) {
-    store::FindUnused ask;
+    store::FindUnused ask{.sha256s = {}, .now = absl::ToUnixMillis(clock_.Wall())};
     const std::size_t end = std::min(at + kAskedAtOnce, sha256s.size());
     for (std::size_t i = at; i < end; ++i) {
       if (files_.Consider(sha256s[i])) ask.sha256s.push_back(sha256s[i]);

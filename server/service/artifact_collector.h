@@ -14,6 +14,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+#include "core/base/clock.h"
 #include "core/base/mutex.h"
 #include "server/store/artifact_files.h"
 #include "server/store/journal.h"
@@ -42,7 +43,8 @@ class ArtifactCollector {
  public:
   // Starts the collector's thread. The walk begins after `grace` and takes about `grace` to visit
   // every folder once. It keeps files that changed less than `grace` ago.
-  ArtifactCollector(store::ArtifactFiles& files, store::Journal& journal,
+  // `clock` says how old recorded files are (store::RecordFile).
+  ArtifactCollector(const Clock& clock, store::ArtifactFiles& files, store::Journal& journal,
                     std::shared_ptr<DroppedFiles> dropped, absl::Duration grace);
   ~ArtifactCollector();  // like Stop
 
@@ -59,6 +61,7 @@ class ArtifactCollector {
   void Run();
   void Collect(const std::vector<std::string>& sha256s);
 
+  const Clock& clock_;
   store::ArtifactFiles& files_;
   store::Journal& journal_;
   const std::shared_ptr<DroppedFiles> dropped_;

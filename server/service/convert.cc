@@ -137,6 +137,11 @@ v1::Assignment ToProto(const store::Assignment& assignment) {
     out.mutable_checkpoint()->set_sha256(assignment.checkpoint->sha256);
     out.mutable_checkpoint()->set_bytes(assignment.checkpoint->bytes);
   }
+  for (const store::NeededFile& file : assignment.files) {
+    v1::NeededFile* added = out.add_files();
+    added->set_sha256(file.sha256);
+    added->set_bytes(file.bytes);
+  }
   out.set_label(absl::StrCat(assignment.pe_label, " ", assignment.task, " seed ", assignment.seed));
   return out;
 }

@@ -6,6 +6,7 @@
 #include "server/access/gate.h"
 #include "server/sched/scheduler.h"
 #include "server/service/admission.h"
+#include "server/service/artifact_collector.h"
 #include "server/service/expander.h"
 #include "server/store/writer.h"
 
@@ -20,6 +21,8 @@ struct SweepParts {
   db::ReaderPool& readers;
   access::Gate& gate;
   Admission& admission;
+  store::ArtifactFiles& artifacts;
+  ArtifactCollector& collector;
 };
 
 }  // namespace pelab::service

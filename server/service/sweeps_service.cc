@@ -122,6 +122,7 @@ absl::Status SweepsService::DoSubmit(const grpc::ServerContext& context,
   PELAB_ASSIGN_OR_RETURN(std::optional<Turns::Turn> turn, parts_.admission.Document(context));
   PELAB_ASSIGN_OR_RETURN(experiment::Sweep sweep,
                          rpc::ParseNewSweepDocument(request.document(), request.overrides()));
+  PELAB_RETURN_IF_ERROR(KeepFiles(request.overrides()));
   parts_.expander.MakeWay();
   store::SubmitSweep write{.name = sweep.name(),
                            .protocol = sweep.protocol(),

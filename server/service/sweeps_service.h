@@ -2,6 +2,7 @@
 // WatchSweep is a reactor.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -25,6 +26,8 @@ class SweepsService final : public v1::Sweeps::WithCallbackMethod_WatchSweep<v1:
 
   grpc::Status Preview(grpc::ServerContext* context, const v1::PreviewRequest* request,
                        v1::PreviewResponse* response) override;
+  grpc::Status PutFile(grpc::ServerContext* context, grpc::ServerReader<v1::PutFileRequest>* reader,
+                       v1::PutFileResponse* response) override;
   grpc::Status Submit(grpc::ServerContext* context, const v1::SubmitRequest* request,
                       v1::SubmitResponse* response) override;
   grpc::Status ListSweeps(grpc::ServerContext* context, const v1::ListSweepsRequest* request,
@@ -65,6 +68,15 @@ class SweepsService final : public v1::Sweeps::WithCallbackMethod_WatchSweep<v1:
   absl::Status Refused(const access::Caller& caller, const v1::SubmitRequest& request,
                        const store::SweepStored& stored);
   absl::Status ExpandAgain(std::int64_t sweep_id);
+  // put_file.cc
+  absl::Status DoPutFile(const grpc::ServerContext& context,
+                         grpc::ServerReader<v1::PutFileRequest>& reader,
+                         v1::PutFileResponse& response);
+  absl::Status Receive(const v1::FileHeader& header,
+                       grpc::ServerReader<v1::PutFileRequest>& reader);
+  // FAILED_PRECONDITION if a file that the overrides declare is not stored. Those that are stored
+  // stay for long enough to store a sweep that names them.
+  absl::Status KeepFiles(const google::protobuf::RepeatedPtrField<v1::Override>& overrides);
   // analyze.cc
   absl::Status DoAnalyze(grpc::ServerContext& context, const v1::AnalyzeRequest& request,
                          v1::AnalyzeResponse& response);
@@ -106,6 +118,7 @@ class SweepsService final : public v1::Sweeps::WithCallbackMethod_WatchSweep<v1:
   void AddWaitingReason(v1::Sweep& sweep);
 
   SweepParts parts_;
+  std::atomic<int> uploads_{0};  // calls of PutFile
   WatchHub hub_;
 };
 

@@ -138,6 +138,10 @@ inline constexpr int kReadyAttempts = 12;
 Execution ToExecution(const v1::Execution& execution);
 // Reads a job's execution_json; nullopt if it is NULL, malformed or not possible.
 std::optional<Execution> ReadExecution(const Query& query, int column);
+// The hash of the file that the spec's encoding comes from; empty if it comes from none.
+std::string FileOfSpec(const std::string& spec_json);
+// The files that the assignment's spec names.
+std::vector<NeededFile> NeededFiles(Database& db, const Assignment& assignment);
 // The assignment of an attempt, read from its row.
 Assignment LoadAssignment(Database& db, std::int64_t attempt_id);
 
@@ -163,6 +167,8 @@ WriteResult Do(Batch& batch, const AttemptEvent& write);
 WriteResult Do(Batch& batch, const EndAttempt& write);
 WriteResult Do(Batch& batch, const AppendLog& write);
 WriteResult Do(Batch& batch, const RecordUpload& write);
+WriteResult Do(Batch& batch, const RecordFile& write);
+WriteResult Do(Batch& batch, const RenewFiles& write);
 WriteResult Do(Batch& batch, const FindUnused& write);
 WriteResult Do(Batch& batch, const DropCheckpoints& write);
 WriteResult Do(Batch& batch, const ImportJob& write);

@@ -61,12 +61,18 @@ WriteResult Do(Batch& batch, const FindUnused& write) {
       "WHERE a.attempt_id = uploads.attempt_id AND a.outcome IS NOT NULL)");
   Unused result;
   for (const std::string& sha256 : write.sha256s) {
+    // Only a recorded file whose time is over costs a look at every configuration.
     Query named = batch.db.Run(
         "SELECT EXISTS (SELECT 1 FROM artifacts WHERE sha256 = ?1) OR EXISTS "
         "(SELECT 1 FROM checkpoints WHERE sha256 = ?1) OR EXISTS "
-        "(SELECT 1 FROM uploads WHERE sha256 = ?1)",
-        sha256);
+        "(SELECT 1 FROM uploads WHERE sha256 = ?1) OR EXISTS "
+        "(SELECT 1 FROM files AS f WHERE f.sha256 = ?1 AND (f.stored_at > ?2 OR EXISTS "
+        "(SELECT 1 FROM configurations WHERE instr(template, f.sha256) > 0)))",
+        sha256, write.now - kFileTime);
     if (named.Step() && named.Int(0) == 0) result.sha256s.push_back(sha256);
+  }
+  for (const std::string& sha256 : result.sha256s) {
+    batch.db.Execute("DELETE FROM files WHERE sha256 = ?", sha256);
   }
   return result;
 }

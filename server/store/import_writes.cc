@@ -48,6 +48,11 @@ int StartOf(const v1::ImportedAttempt& attempt, int epochs) {
   return attempt.has_start_epoch() ? attempt.start_epoch() : epochs;
 }
 
+// Whether the file is the one that the job's spec names, and not one of its attempts.
+bool IsOfSpec(const ImportJob& write, const v1::ImportedFile& file) {
+  return file.attempt() == 0 && file.sha256() == FileOfSpec(write.cell.spec_json);
+}
+
 // Checks an imported job. Empty, or an inconsistency that no intact database contains.
 class Judge {
  public:
@@ -132,7 +137,7 @@ class Judge {
 
   std::string Files() const {
     for (const v1::ImportedFile& file : write_.files) {
-      if (!IsAttempt(file.attempt())) {
+      if (!IsAttempt(file.attempt()) && !IsOfSpec(write_, file)) {
         return absl::StrCat("a file is of attempt ", file.attempt(), " of ",
                             write_.job.attempts_size());
       }
@@ -174,6 +179,11 @@ class Importer {
       }
     }
     for (const v1::ImportedFile& file : write_.files) {
+      if (IsOfSpec(write_, file)) {
+        batch_.db.Execute("INSERT OR IGNORE INTO files (sha256, bytes, stored_at) VALUES (?, ?, ?)",
+                          file.sha256(), file.bytes(), write_.job.ended_at_ms());
+        continue;
+      }
       batch_.db.Execute(
           "INSERT INTO artifacts (attempt_id, name, sha256, bytes) VALUES (?, ?, ?, ?)",
           attempts_[file.attempt() - 1], file.name(), file.sha256(), file.bytes());

@@ -35,6 +35,12 @@ struct KeptWeights {
   std::uint64_t bytes = 0;
 };
 
+// A file that a job's spec names by its hash.
+struct NeededFile {
+  std::string sha256;
+  std::uint64_t bytes = 0;  // 0: the file is not recorded, so nobody has it
+};
+
 // A training state from which a later attempt can resume. A job has one, the newest.
 struct Checkpoint {
   int epoch = 0;  // the next epoch to run
@@ -102,6 +108,7 @@ struct Assignment {
   std::optional<Execution> execution;  // settings of the job's first attempt, if there was one
   std::optional<KeptWeights> weights;  // set: only the analyses are to run, on these weights
   std::optional<Checkpoint> checkpoint;
+  std::vector<NeededFile> files;
 };
 
 // An attempt that has not ended, in the form that the scheduler keeps.

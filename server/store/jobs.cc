@@ -355,6 +355,7 @@ Assignment LoadAssignment(Database& db, std::int64_t attempt_id) {
                         .analyses = AnalysesFromJson(row.Text(9)),
                         .max_start_epoch = static_cast<int>(row.Int(10))};
   assignment.execution = ReadExecution(row, 12);
+  assignment.files = NeededFiles(db, assignment);
   // If the weights have disappeared meanwhile, the worker finds no file of that hash and reports
   // that.
   if (row.Int(11) != 0) {

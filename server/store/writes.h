@@ -169,9 +169,26 @@ struct UploadRecorded {
   bool accepted = false;  // false: the attempt has ended or does not exist, or `full`
   bool full = false;      // the attempt has `most` other files already
 };
-// Finds out which of these hashes no row refers to.
+// Records that a file which documents may name is complete on disk. It is kept for kFileTime, and
+// longer while a configuration names it. Has no result.
+struct RecordFile {
+  std::string sha256;
+  std::uint64_t bytes = 0;
+  std::int64_t now = 0;
+};
+inline constexpr std::int64_t kFileTime = std::int64_t{24} * 3600 * 1000;
+// Begins the time of recorded files anew, because a document that names them is about to be stored.
+struct RenewFiles {
+  std::vector<std::string> sha256s;
+  std::int64_t now = 0;
+};
+struct FilesRenewed {
+  std::vector<std::string> unknown;  // those that are not recorded
+};
+// Finds out which of these hashes no row refers to, and forgets recorded files that are among them.
 struct FindUnused {
   std::vector<std::string> sha256s;
+  std::int64_t now = 0;
 };
 // Deletes checkpoints, oldest first, until the deleted ones add up to `bytes`.
 struct DropCheckpoints {
@@ -235,14 +252,15 @@ using WriteVariant =
     std::variant<SubmitSweep, ExpandSlice, CancelSweep, DropSlice, CancelJob, ControlSweep,
                  LabelSweep, DeleteSweep, DeleteSlice, CountDeletion, RetrySlice, RetryJob,
                  ExtendSweep, Analyze, WorkerHello, WorkerSeen, DrainWorker, CreateAttempt,
-                 AttemptEvent, EndAttempt, AppendLog, RecordUpload, FindUnused, DropCheckpoints,
-                 ImportJob, ImportSweep, AddPrincipal, ChangePrincipal, RecordAct, ReopenSweep,
-                 RegisterSheet, BeginRound, EndRound>;
+                 AttemptEvent, EndAttempt, AppendLog, RecordUpload, RecordFile, RenewFiles,
+                 FindUnused, DropCheckpoints, ImportJob, ImportSweep, AddPrincipal, ChangePrincipal,
+                 RecordAct, ReopenSweep, RegisterSheet, BeginRound, EndRound>;
 using WriteResultVariant =
     std::variant<Nothing, SweepStored, SliceStored, Cancelled, SweepControlled, SweepLabeled,
                  SweepDeleted, DeletionCounted, Retried, SweepExtended, Analyzed, WorkerStored,
-                 WorkerDrained, AttemptCreated, EventStored, UploadRecorded, Unused, JobImported,
-                 SweepImported, PrincipalStored, SheetRegistered, RoundBegun, RoundEnded>;
+                 WorkerDrained, AttemptCreated, EventStored, UploadRecorded, FilesRenewed, Unused,
+                 JobImported, SweepImported, PrincipalStored, SheetRegistered, RoundBegun,
+                 RoundEnded>;
 
 // The copies and moves of both are compiled once, in writes.cc: each would otherwise be a table of
 // functions in every file that passes a write on.

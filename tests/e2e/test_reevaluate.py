@@ -1,5 +1,6 @@
 """Every positional encoding x task x protocol, trained by the real binaries and evaluated again by
-tests/golden/reevaluate.py: numpy, from the kept weights. Needs numpy."""
+tests/golden/reevaluate.py: numpy, from the kept weights; and by the model.py of an exported job.
+Needs numpy and PyTorch."""
 
 import collections
 import json
@@ -16,7 +17,8 @@ import unittest
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # the matrix products are tiny
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "golden"))
-from pelab_harness import BIN, Case, SOURCE, trainer_environment  # noqa: E402
+from exported_models import LOSS, ExportCase, module_of  # noqa: E402
+from pelab_harness import BIN, Case, SOURCE  # noqa: E402
 import catalog  # noqa: E402
 import numpy  # noqa: E402
 import reevaluate  # noqa: E402
@@ -106,12 +108,8 @@ def all_scored(job):
     return job["protocol"] == "clean" or job["task"] == "distance" or job["pe"] == "mla"
 
 
-class Agreement(Case):
+class Agreement(ExportCase):
     data = {}  # task -> data set
-
-    @classmethod
-    def setUpClass(cls):
-        os.environ.update(trainer_environment())
 
     def data_of(self, spec):
         """Makes a data set with the trainer, once for all jobs that use it."""
@@ -130,6 +128,7 @@ class Agreement(Case):
         for job, rows in checked:
             with self.subTest(job=reevaluate.label(job)):
                 self.assertEqual([row for row in rows if not row.agrees], [])
+        self.folders = self.check_exports(jobs)
         return checked
 
     def test_every_encoding_task_and_protocol(self):
@@ -160,6 +159,16 @@ class Agreement(Case):
         self.assertLess(statistics.mean(row.allowed for _, rows in checked
                                         for row in rows if row.figure == "correct"), 0.1,
                         "the predictions are too close for this to say anything")
+        self.exports_see_positions()
+
+    def exports_see_positions(self):
+        """The comparison of exported models is not blind to the encoding."""
+        module = module_of(self.folders["rope distance clean"])
+        model = module.load()
+        file = next(file for task, file in self.files.items() if '"distance"' in task)
+        loss = self.loss(module, model, file)
+        model.pe = module.Encoding(model.spec, None)
+        self.assertGreater(abs(self.loss(module, model, file) - loss), 10 * LOSS)
 
     def test_causal_only(self):
         self.check(CAUSAL, len(CAUSAL_ONLY) * 2 * 2)

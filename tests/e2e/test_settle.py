@@ -70,6 +70,10 @@ class Settle(SettleCase):
         self.assertEqual({claim["exploratory"] for claim in found["claims"]}, {0})
         listed = json.loads(self.ok(self.pelab_db("claims", "list", "--output", "json")).stdout)
         self.assertEqual([row["sha256"] for row in listed["sheets"]], [digest])
+        verdicts = list(self.verdicts().values())
+        self.assertEqual([listed["sheets"][0][key] for key in ("claims", "hold", "fail", "open")],
+                         [10, verdicts.count("holds"), verdicts.count("fails"), 0])
+        self.assertIn("tiny-claims", self.ok(self.pelab_db("claims", "list")).stdout)
         missing = self.pelab_db("claims", "show", "no-such-sheet")
         self.assertEqual(missing.returncode, 2)
         self.assertIn('no sheet "no-such-sheet" is registered', missing.stderr)

@@ -366,7 +366,7 @@ class Others(TrainerCase):
         told = {name: value for name, value in os.environ.items() if name == "OPENBLAS_CORETYPE"}
         self.assertEqual(capabilities["environment"], told, "what it was told, it says again")
         self.assertEqual({entry["name"]: entry["version"] for entry in capabilities["pes"]},
-                         catalog.versions())
+                         {**catalog.versions(), "own": 1})
         self.assertEqual({entry["name"] for entry in capabilities["tasks"]},
                          {"distance", "counting"})
         self.assertEqual({entry["name"]: entry["version"] for entry in capabilities["analyses"]},

@@ -27,7 +27,8 @@ class Services {
       : store_(Opened(path)),
         strand_(clock_),
         writer_(*store_, {.gather = absl::ZeroDuration()}),
-        readers_(path) {
+        readers_(path),
+        artifacts_(ArtifactsOf(path)) {
     Notification started;
     strand_.Post([&] {
       scheduler_.Start();
@@ -37,6 +38,7 @@ class Services {
   }
   ~Services() {
     sweeps_.Stop();
+    collector_.Stop();
     expander_.Stop();
     writer_.Stop();
     strand_.Stop();
@@ -53,6 +55,12 @@ class Services {
     return *std::move(store);
   }
 
+  static std::unique_ptr<store::ArtifactFiles> ArtifactsOf(const std::string& path) {
+    auto artifacts = store::ArtifactFiles::Open(path, /*quota=*/1 << 20);
+    Require(artifacts.ok(), "the folder of files opens", artifacts.status().ToString());
+    return *std::move(artifacts);
+  }
+
   const Clock& clock_ = SystemClock::Instance();
   std::unique_ptr<store::Store> store_;
   sched::Strand strand_;
@@ -63,10 +71,13 @@ class Services {
   db::ReaderPool readers_;
   access::Gate gate_{clock_, writer_, *access::Methods::Build(), nullptr};  // admits everybody
   service::Admission admission_{gate_};
-  service::SweepsService sweeps_{
-      {clock_, writer_, strand_, scheduler_, expander_, readers_, gate_, admission_}};
-  service::ClaimsService claims_{
-      {clock_, writer_, strand_, scheduler_, expander_, readers_, gate_, admission_}};
+  std::unique_ptr<store::ArtifactFiles> artifacts_;
+  service::ArtifactCollector collector_{clock_, *artifacts_, writer_,
+                                        std::make_shared<service::DroppedFiles>(), absl::Hours(1)};
+  service::SweepsService sweeps_{{clock_, writer_, strand_, scheduler_, expander_, readers_, gate_,
+                                  admission_, *artifacts_, collector_}};
+  service::ClaimsService claims_{{clock_, writer_, strand_, scheduler_, expander_, readers_, gate_,
+                                  admission_, *artifacts_, collector_}};
 };
 
 }  // namespace pelab::fuzz

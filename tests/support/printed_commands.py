@@ -33,7 +33,7 @@ class Help:
                 words = line.split()[1 + len(path):]
                 self.positionals = [word for word in words
                                     if word.strip("[]") not in ("OPTIONS", "SUBCOMMAND")]
-            if section == "Subcommands" and (found := re.match(r"  (\w+)(?:  |$)", line)):
+            if section == "Subcommands" and (found := re.match(r"  ([\w-]+)(?:  |$)", line)):
                 self.subcommands.append(found.group(1))
             if section != "Examples" and (found := re.match(r"  (-[^ ].*?)(?:   *|$)", line)):
                 self._add(found.group(1))

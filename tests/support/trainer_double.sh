@@ -13,7 +13,7 @@ say() {
 
 if [ "$1" = capabilities ]; then
   say "{\"trainer\":\"double\",\"devices\":[\"${PELAB_DOUBLE_DEVICE-cpu}\"]," \
-      "\"environment\":{\"PELAB_DOUBLE_TOLD\":\"so\"},\"pe\":{\"rope\":1}}"
+      "\"environment\":{\"PELAB_DOUBLE_TOLD\":\"so\"},\"pe\":{\"rope\":1}${PELAB_DOUBLE_PES-}}"
   exit 0
 fi
 

@@ -19,6 +19,7 @@
 #include "core/base/utf8.h"
 #include "worker/agent/capabilities.h"
 #include "worker/agent/devices.h"
+#include "worker/agent/file_cache.h"
 #include "worker/agent/fleet_client.h"
 #include "worker/agent/loads.h"
 #include "worker/agent/mps.h"
@@ -149,7 +150,8 @@ absl::Status RunAgent(const AgentOptions& options, ShutdownSignal& shutdown) {
       strays > 0) {
     spdlog::warn("ended {} processes that trainers of an earlier daemon had left behind", strays);
   }
-  PELAB_ASSIGN_OR_RETURN(const Capabilities capabilities, ReadCapabilities(trainer));
+  PELAB_ASSIGN_OR_RETURN(Capabilities capabilities, ReadCapabilities(trainer));
+  if (!options.own_encodings) capabilities = WithoutOwnEncodings(std::move(capabilities));
   std::unique_ptr<Nvml> nvml = FindNvml();
   const std::vector<SlotPlan> plans = PlanSlots(FindGpus(nvml.get(), capabilities), options.slots,
                                                 UsableCores(), HostMemoryBytes());
@@ -172,6 +174,10 @@ absl::Status RunAgent(const AgentOptions& options, ShutdownSignal& shutdown) {
   StoreTransfer store(options.artifact_store, client.get());
   context.artifacts =
       options.artifact_store.empty() ? static_cast<ArtifactTransfer*>(client.get()) : &store;
+  FileCache files(absl::StrCat(work_dir.path(), "/files"));
+  files.RemoveOld();
+  context.files = &files;
+  context.own_encodings = options.own_encodings;
   context.checkpoint_every = options.checkpoint_every;
   context.checkpoint_upload = options.checkpoint_upload;
   context.farewell_upload = farewell_upload;

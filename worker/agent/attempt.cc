@@ -264,6 +264,35 @@ absl::Status Attempt::FetchWeights() {
   const ArtifactFile file = {WeightsPath(*context_, assignment_), assignment_.weights().sha256(),
                              assignment_.weights().bytes(), assignment_.attempt_id(),
                              assignment_.token()};
+  return Get(file);
+}
+
+absl::Status Attempt::FetchFiles() {
+  if (!context_->own_encodings && assignment_.files_size() > 0) {
+    return absl::FailedPreconditionError(
+        "this worker runs no encodings from files (--own-encodings off)");
+  }
+  for (const v1::NeededFile& needed : assignment_.files()) {
+    if (context_->files->Has(needed)) continue;
+    const std::string fetched =
+        absl::StrCat(context_->work_dir->AttemptDir(assignment_.attempt_id()), "/encoding.pt");
+    // Without bytes, the coordinator says that it does not know the file.
+    const absl::Status status = needed.bytes() == 0
+                                    ? absl::NotFoundError("")
+                                    : Get({fetched, needed.sha256(), needed.bytes(),
+                                           assignment_.attempt_id(), assignment_.token()});
+    if (absl::IsNotFound(status)) {
+      return absl::NotFoundError(
+          absl::StrCat("the coordinator has no file ", needed.sha256(),
+                       " that the job's encoding needs; submit the sweep again"));
+    }
+    if (!status.ok()) return Annotate(status, "cannot fetch the file of the job's encoding");
+    PELAB_RETURN_IF_ERROR(context_->files->Put(fetched, needed.sha256()));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Attempt::Get(const ArtifactFile& file) {
   const auto stopped = [this] { return stop_reason() != StopReason::kNone; };
   rpc::Backoff backoff(absl::Milliseconds(100), context_->retry_cap.Get(), RandomUnit);
   while (true) {
@@ -271,7 +300,7 @@ absl::Status Attempt::FetchWeights() {
     // RESOURCE_EXHAUSTED: too many downloads at once.
     const bool again = IsWorthRetrying(status) || absl::IsResourceExhausted(status);
     if (status.ok() || stopped() || !again) return status;
-    spdlog::debug("attempt {}: cannot fetch weights yet: {}", assignment_.attempt_id(),
+    spdlog::debug("attempt {}: cannot fetch a file yet: {}", assignment_.attempt_id(),
                   std::string{status.message()});
     WaitForStop(backoff.Next());
     if (stopped()) return status;

@@ -21,6 +21,7 @@
 #include "worker/agent/artifact_transfer.h"
 #include "worker/agent/attempt_log.h"
 #include "worker/agent/checkpoint_transfer.h"
+#include "worker/agent/file_cache.h"
 #include "worker/agent/reservations.h"
 #include "worker/agent/spool.h"
 #include "worker/agent/trainer_trace.h"
@@ -54,6 +55,8 @@ struct AttemptContext {
   SpoolQuota* quota = nullptr;
   Reservations* reservations = nullptr;
   ArtifactTransfer* artifacts = nullptr;
+  FileCache* files = nullptr;
+  bool own_encodings = true;  // trainers may run encodings that come from files
   const Clock* clock = nullptr;
   std::string trainer;  // absolute path
   // variables that the trainer asks for
@@ -108,8 +111,11 @@ class Attempt {
   // The slot that its trainer uses; -1 after the trainer has ended.
   int slot() const { return slot_.load(std::memory_order_acquire); }
 
-  // The run's thread calls the next four functions, one at a time.
+  // The run's thread calls the next five functions, one at a time.
 
+  // Fetches the files that the job's spec names and that this host lacks. An error is final, unless
+  // the attempt was stopped.
+  absl::Status FetchFiles();
   // Fetches the file that the trainer starts from. For training: a newer checkpoint, if the
   // assignment names one; always OK, even if the checkpoint cannot be fetched. For an analysis: the
   // kept weights; an error is final, unless the attempt was stopped.
@@ -146,9 +152,11 @@ class Attempt {
   CheckpointPlace PlaceOf(const std::string& job_dir);
   // Sends the newest checkpoint to the coordinator, because the job goes on elsewhere.
   void HandOver(CheckpointUploader& uploader);
-  // Fetches the kept weights into the attempt's directory. An error is final, unless the attempt
-  // was stopped.
+  // Fetches the kept weights into the attempt's directory.
   absl::Status FetchWeights();
+  // Fetches a file; tries again while the coordinator is away or busy. An error is final, unless
+  // the attempt was stopped.
+  absl::Status Get(const ArtifactFile& file);
   // False if the daemon ends before the upload does; the next daemon continues it. `warning` says
   // why the weights could not be kept with the coordinator.
   bool Upload(const DoneLine& done, std::string* warning);

@@ -16,6 +16,7 @@
 #include "core/base/process.h"
 #include "core/base/status.h"
 #include "core/base/utf8.h"
+#include "core/catalog/catalog.h"
 #include "core/rpc/token_variable.h"
 #include "worker/agent/limits.h"
 #include "worker/agent/trainer_process.h"
@@ -86,6 +87,17 @@ std::vector<std::pair<std::string, std::string>> EnvironmentOf(const Json& objec
 }
 
 }  // namespace
+
+Capabilities WithoutOwnEncodings(Capabilities capabilities) {
+  Json object = ParseJson<Json>(capabilities.json);
+  const auto pes = object.find("pes");
+  if (pes == object.end() || !pes->is_array()) return capabilities;
+  std::erase_if(pes->get_ref<Json::array_t&>(), [](const Json& pe) {
+    return pe.is_object() && pe.contains("name") && pe["name"] == catalog::OwnPe().name;
+  });
+  capabilities.json = object.dump();
+  return capabilities;
+}
 
 absl::StatusOr<std::string> FindTrainer(const std::string& given) {
   if (given.empty()) {

@@ -23,6 +23,9 @@ struct Capabilities {
 absl::StatusOr<Capabilities> ReadCapabilities(const std::string& trainer,
                                               absl::Duration timeout = absl::Seconds(60));
 
+// The same without the encodings that come from files, so that the coordinator sends no such jobs.
+Capabilities WithoutOwnEncodings(Capabilities capabilities);
+
 // The path of the trainer: `given` (--trainer) if it is not empty, else pelab-trainer beside this
 // program, else the one in PATH.
 absl::StatusOr<std::string> FindTrainer(const std::string& given);

@@ -47,6 +47,7 @@ struct Raw {
   std::string checkpoint_upload = "5m";
   std::string mps = "auto";
   std::string attempt_timeout = "auto";
+  std::string own_encodings = "on";
 };
 
 absl::Status CheckName(const std::string& name) {
@@ -155,6 +156,14 @@ void AddFlags(CLI::App& app, AgentOptions* options, Raw* raw) {
   app.add_option("--name", options->name,
                  "The worker's name in `pelab workers` and in messages (default: this host's name)")
       ->type_name("NAME");
+  app.add_option(
+         "--own-encodings", raw->own_encodings,
+         "Whether to take jobs with encodings from TorchScript files. Their code comes from "
+         "whoever submits them and runs in this worker's trainers (off: such jobs wait for "
+         "another worker)")
+      ->type_name("on|off")
+      ->check(CLI::IsMember({"on", "off"}))
+      ->capture_default_str();
   app.add_option("--artifact-store", options->artifact_store,
                  "Write files to the coordinator's --artifact-store, a disk that both see as DIR "
                  "here, instead of sending them")
@@ -207,6 +216,7 @@ CommandLine ParseCommandLine(int argc, char** argv) {
   line.options.checkpoint_every = *every;
   line.options.attempt_timeout = *timeout;
   line.options.mps = raw.mps == "auto";
+  line.options.own_encodings = raw.own_encodings == "on";
   line.options.checkpoint_upload = *upload;
   line.go_on = true;
   return line;

@@ -27,6 +27,7 @@ struct AgentOptions {
   absl::Duration checkpoint_upload = absl::Minutes(5);  // zero: never
   std::optional<absl::Duration> attempt_timeout;        // as in AttemptContext
   std::string name;                                     // the name for people; "": the host's name
+  bool own_encodings = true;                            // run encodings that come from files
   std::string artifact_store;                           // a directory; "": none
   int parent_fd = -1;
   LogOptions logging;

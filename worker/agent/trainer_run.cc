@@ -173,6 +173,10 @@ TrainerRun::Jobs TrainerRun::Going() const {
 void TrainerRun::FetchAll() {
   const absl::Time until = absl::Now() + kFetchPatience;
   for (Attempt* job : Going()) {
+    if (const absl::Status files = job->FetchFiles(); !files.ok()) {
+      if (!IsStopped(*job)) job->SettleAs(FailedBy(state::ErrorKind::kIo, files));
+      continue;
+    }
     const absl::Status fetched =
         job->Fetch(directories_.at(JobName(job->assignment())), until - absl::Now());
     if (fetched.ok() || IsStopped(*job)) continue;
@@ -220,6 +224,9 @@ absl::StatusOr<std::unique_ptr<TrainerProcess>> TrainerRun::StartTrainer(const J
   options.argv.insert(options.argv.end(),
                       {"--device", plan_->trainer_device, "--threads", absl::StrCat(threads),
                        "--parent-fd", absl::StrCat(kTrainerParentFd)});
+  if (first.files_size() > 0) {
+    options.argv.insert(options.argv.end(), {"--files", context_->files->directory()});
+  }
   if (!first.has_weights()) AddTraining(*context_, first, jobs.size(), &options.argv);
   options.env = {{"CUDA_VISIBLE_DEVICES", plan_->cuda_visible_devices},
                  {"OMP_NUM_THREADS", absl::StrCat(threads)},

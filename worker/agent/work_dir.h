@@ -9,12 +9,15 @@
 //               upload.json       present if training is done and the weights are not uploaded yet
 //               upload.safetensors, checkpoint.safetensors
 //                                 a checkpoint on its way to, or from, the coordinator
+//               encoding.pt       a file on its way to files/
 //               weights.safetensors
 //                                 kept weights that an analysis reads
 //   jobs/KEY.JOB/                 the trainer's --workdir: weights, and checkpoints for a later
 //                                 attempt on this host. Removed when the job's end is acknowledged,
 //                                 or after 7 days without an attempt
 //   kept/KEY.JOB/                 weights that could not be uploaded to the coordinator
+//   files/SHA256                  files of own encodings (file_cache.h). Removed at the daemon's
+//                                 start if no attempt has used them for 30 days
 //   mps/                          sockets and logs of this worker's own MPS, while it runs
 #pragma once
 

@@ -4,6 +4,9 @@
     source = pelab.open("pelab.db")        # the file itself, read-only; no coordinator is needed
     source = pelab.connect("gpu01:7470")   # a coordinator, which can also submit, cancel and watch
 
+`save_encoding` writes a positional encoding of one's own as a file that sweeps can name; it needs
+PyTorch.
+
 Both give the same frames: the same rows in the same order, the same columns and types, and every
 number equal bit for bit.
 """
@@ -11,6 +14,7 @@ number equal bit for bit.
 from __future__ import annotations
 
 from pelab._build import SCHEMA_VERSION, VERSION as __version__
+from pelab._encoding import Option, flag, integer, real, save_encoding
 from pelab._file import File, open_file as open
 from pelab._remote import (Cancelled, Coordinator, JobCounts, RunningJob, Snapshot, Submission,
                            connect)
@@ -33,6 +37,7 @@ __all__ = [
     "JobCounts",
     "NoCoordinator",
     "NotFound",
+    "Option",
     "PelabError",
     "Refused",
     "RunningJob",
@@ -44,5 +49,9 @@ __all__ = [
     "Violation",
     "__version__",
     "connect",
+    "flag",
+    "integer",
     "open",
+    "real",
+    "save_encoding",
 ]

@@ -59,7 +59,7 @@ std::vector<StoredFile> ReadArtifacts(SQLite::Database& db) {
   SQLite::Statement query(
       db,
       "SELECT sha256, bytes FROM artifacts UNION SELECT sha256, bytes FROM checkpoints "
-      "ORDER BY sha256");
+      "UNION SELECT sha256, bytes FROM files ORDER BY sha256");
   while (query.executeStep()) {
     files.push_back({query.getColumn(0).getString(),
                      static_cast<std::uint64_t>(query.getColumn(1).getInt64())});

@@ -23,7 +23,8 @@ struct StoredFile {
 
 // Copies the current state of the database to the new or empty file `target`, in one read
 // transaction. The database may be served meanwhile; a WAL checkpoint waits until the copy ends.
-// Returns the files that the database refers to (artifacts and checkpoints). Does not sync.
+// Returns the files that the database refers to (artifacts, checkpoints, and files that specs
+// name). Does not sync.
 // CANCELLED once `stopped` returns true; RESOURCE_EXHAUSTED if the disk of `target` is full;
 // otherwise the errors of Reader::Open.
 absl::StatusOr<std::vector<StoredFile>> CopyDatabase(const std::string& path,

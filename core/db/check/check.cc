@@ -87,7 +87,8 @@ bool IsReferred(SQLite::Database& db, const std::string& sha256) {
   SQLite::Statement query(
       db,
       "SELECT EXISTS (SELECT 1 FROM artifacts WHERE sha256 = ?1) OR EXISTS (SELECT 1 FROM "
-      "checkpoints WHERE sha256 = ?1) OR EXISTS (SELECT 1 FROM uploads WHERE sha256 = ?1)");
+      "checkpoints WHERE sha256 = ?1) OR EXISTS (SELECT 1 FROM uploads WHERE sha256 = ?1) OR "
+      "EXISTS (SELECT 1 FROM files WHERE sha256 = ?1)");
   query.bind(1, sha256);
   return query.executeStep() && query.getColumn(0).getInt() != 0;
 }
@@ -96,7 +97,9 @@ bool IsReferred(SQLite::Database& db, const std::string& sha256) {
 std::map<std::string, std::string> LookAtArtifacts(SQLite::Database& db, const std::string& path) {
   std::map<std::string, std::string> wrong;
   SQLite::Statement query(
-      db, "SELECT sha256, bytes FROM artifacts UNION SELECT sha256, bytes FROM checkpoints");
+      db,
+      "SELECT sha256, bytes FROM artifacts UNION SELECT sha256, bytes FROM checkpoints UNION "
+      "SELECT sha256, bytes FROM files");
   while (wrong.size() < kMaxProblems && query.executeStep()) {
     const std::string sha256 = query.getColumn(0).getString();
     const std::optional<std::string> file = ArtifactPath(path, sha256);
@@ -166,10 +169,11 @@ absl::StatusOr<DatabaseInfo> ReadInfo(const std::string& path) {
     info.epochs = number("SELECT count(*) FROM stored_epochs");
     info.ablated_heads = number("SELECT count(*) FROM head_ablation");
     info.artifacts = number(
-        "SELECT count(*) FROM (SELECT sha256 FROM artifacts UNION SELECT sha256 FROM checkpoints)");
+        "SELECT count(*) FROM (SELECT sha256 FROM artifacts UNION SELECT sha256 FROM checkpoints "
+        "UNION SELECT sha256 FROM files)");
     info.artifact_bytes = number(
         "SELECT coalesce(sum(bytes), 0) FROM (SELECT sha256, bytes FROM artifacts UNION "
-        "SELECT sha256, bytes FROM checkpoints)");
+        "SELECT sha256, bytes FROM checkpoints UNION SELECT sha256, bytes FROM files)");
     return info;
   });
 }

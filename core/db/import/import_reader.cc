@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "core/base/strings.h"
+#include "core/catalog/catalog.h"
 #include "core/db/connection.h"
 #include "core/db/raw_statement.h"
 #include "core/db/row_columns.h"
@@ -144,12 +145,18 @@ void ReadAnalyses(SQLite::Database& db, std::int64_t job_id, ExportedJob& out) {
   }
 }
 
+// The files of the job's attempts, and the one that the spec of an own encoding names.
 void ReadFiles(SQLite::Database& db, std::int64_t job_id, ExportedJob& out) {
   const RowColumns& columns = ColumnsOf<v1::ImportedFile>();
-  RawStatement query(db, Concat("SELECT ", columns.sql(),
-                                " FROM (SELECT a.number AS attempt, f.* FROM artifacts AS f "
-                                "JOIN attempts AS a USING (attempt_id) WHERE a.job_id = ? AND "
-                                "a.outcome IS NOT NULL) ORDER BY attempt, name"));
+  RawStatement query(
+      db, Concat("SELECT ", columns.sql(),
+                 " FROM (SELECT a.number AS attempt, f.name, f.sha256, f.bytes FROM artifacts AS f "
+                 "JOIN attempts AS a USING (attempt_id) WHERE a.job_id = ?1 AND "
+                 "a.outcome IS NOT NULL UNION ALL SELECT 0, 'encoding.pt', f.sha256, f.bytes "
+                 "FROM jobs AS j JOIN configurations AS c USING (configuration_id) "
+                 "JOIN files AS f ON f.sha256 = replace(c.template, char(31), 0) ->> '$.pe.file' "
+                 "WHERE j.job_id = ?1 AND j.pe = '",
+                 catalog::OwnPe().name, "') ORDER BY attempt, name"));
   query.Bind(1, job_id);
   while (query.Step()) columns.Read(query, out.files.emplace_back());
 }

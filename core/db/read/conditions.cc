@@ -255,6 +255,7 @@ absl::StatusOr<std::string> JsonText(const catalog::Field& field, const Conditio
       if (const auto real = ParseReal(c.value)) return catalog::NumberToText(*real);
       return BadValue(c, "a number");
     case FieldType::kChoice:
+    case FieldType::kText:
       return Concat("\"", c.value, "\"");
     case FieldType::kChoiceSet: {
       const std::vector<std::string> given =
@@ -331,7 +332,7 @@ absl::StatusOr<Expression> CompareField(const std::vector<const catalog::Field*>
     std::move(values.begin(), values.end(), std::back_inserter(out.binds));
   };
   if (IsPattern(c.op)) {
-    if (field.type != FieldType::kChoice) return NoPattern(c);
+    if (field.type != FieldType::kChoice && field.type != FieldType::kText) return NoPattern(c);
     append(ComparisonSql(text.sql, c.op), {Concat("\"", c.value, "\"")});
     return out;
   }

@@ -16,6 +16,7 @@ const std::map<std::string, std::string>& WhoMay() {
       {"Sweeps/ListSweeps", "rso"},
       {"Sweeps/GetSweep", "rso"},
       {"Sweeps/WatchSweep", "rso"},
+      {"Sweeps/PutFile", "so"},
       {"Sweeps/Submit", "so"},
       {"Sweeps/Cancel", "so"},
       {"Sweeps/Pause", "so"},

@@ -92,6 +92,12 @@ int Main(const std::vector<std::string>& words) {
           "pelab-trainer", Guard([] { std::cout << CapabilitiesJson() << "\n"; }, ReportToPerson));
     case Command::kDataset:
       return Guard([&] { WriteDataset(arguments); }, ReportToPerson);
+    case Command::kCheck: {
+      bool holds = false;
+      const int status = Guard([&] { holds = CheckEncoding(arguments); }, ReportToPerson);
+      return FlushStandardOutput("pelab-trainer",
+                                 status == kExitDone && !holds ? kExitFailed : status);
+    }
     case Command::kRun:
     case Command::kAnalyze:
       break;

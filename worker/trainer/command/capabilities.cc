@@ -1,5 +1,6 @@
 #include <cstdlib>
 #include <nlohmann/json.hpp>
+#include <vector>
 
 #include "worker/trainer/analysis/registry.h"
 #include "worker/trainer/command/command.h"
@@ -33,13 +34,15 @@ nlohmann::ordered_json Environment() {
 std::string CapabilitiesJson() {
   nlohmann::ordered_json devices = {"cpu"};
   for (int i = 0; i < CudaDevices(); ++i) devices.push_back("cuda:" + std::to_string(i));
+  std::vector<PeEntry> pes = PeRegistry();
+  pes.push_back(OwnPeEntry());
   const nlohmann::ordered_json object = {{"protocol", 1},
                                          {"trainer", PELAB_VERSION},
                                          {"libtorch", LibTorchVersion()},
                                          {"cuda", CudaDevices() > 0},
                                          {"devices", devices},
                                          {"environment", Environment()},
-                                         {"pes", Versions(PeRegistry())},
+                                         {"pes", Versions(pes)},
                                          {"tasks", Versions(TaskRegistry())},
                                          {"analyses", Versions(AnalysisRegistry())}};
   return object.dump();

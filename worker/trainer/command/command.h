@@ -30,6 +30,9 @@ void Analyze(const Arguments& arguments, JobLedger* jobs);
 // Writes a job's data as safetensors.
 void WriteDataset(const Arguments& arguments);
 
+// Tries the job's encoding on random inputs and prints what holds. False if something does not.
+bool CheckEncoding(const Arguments& arguments);
+
 // The features that this build can run, as one JSON object.
 std::string CapabilitiesJson();
 

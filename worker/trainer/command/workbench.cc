@@ -13,6 +13,7 @@
 #include "worker/trainer/analysis/registry.h"
 #include "worker/trainer/model/kernel_calls.h"
 #include "worker/trainer/parameters/torch_compat.h"
+#include "worker/trainer/pe/own_source.h"
 #include "worker/trainer/protocol/error.h"
 
 namespace pelab::trainer {
@@ -74,6 +75,7 @@ void PrepareProcess(const Arguments& arguments) {
   KeepFreedMemory();
   ConfigureDeterminism(arguments.threads);
   if (arguments.plain) UsePlainOperations();
+  UseFilesIn(arguments.files);
   RequireDevice(arguments.device);
   LimitDeviceMemory(arguments.device);
 }

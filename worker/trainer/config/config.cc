@@ -14,6 +14,13 @@ Readout ReadoutFrom(const std::string& name) {
   return name == "mean" ? Readout::kMean : Readout::kLast;
 }
 
+// An own encoding with one of these methods needs the plain attention.
+bool KeepsLogits(const experiment::Job& job) {
+  return job.HasField("pe.methods") &&
+         (job.Has("pe.methods", "pair_bias") || job.Has("pe.methods", "logits") ||
+          job.Has("pe.methods", "distance_factor"));
+}
+
 }  // namespace
 
 ModelConfig ModelConfigFrom(const experiment::Job& job, std::int64_t classes) {
@@ -38,6 +45,8 @@ ModelConfig ModelConfigFrom(const experiment::Job& job, std::int64_t classes) {
   config.kv_source = job.Choice("model.kv_source") == "self" ? KvSource::kSelf : KvSource::kInput;
   config.readout = ReadoutFrom(job.Choice("model.readout"));
   config.final_norm = job.Bool("model.final_norm");
+  config.keeps_logits = KeepsLogits(job);
+  config.pe_reads_length = job.pe == catalog::OwnPe().name;
   if (config.d_model % config.heads != 0) {
     throw TrainerError(ErrorKind::kBadSpec, "model.d_model " + std::to_string(config.d_model) +
                                                 " is not divisible by model.heads " +

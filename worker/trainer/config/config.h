@@ -41,6 +41,12 @@ struct ModelConfig {
   KvSource kv_source = KvSource::kSelf;
   Readout readout = Readout::kMaskedMean;
   bool final_norm = true;
+  // Whether the attention keeps its logits and weights, which the fused kernel does not: the PE
+  // changes them.
+  bool keeps_logits = false;
+  // Whether the PE gives other numbers for the same positions if there are more of them, as an own
+  // encoding may. It then always gets the length of the data.
+  bool pe_reads_length = false;
 
   std::int64_t head_dim() const { return d_model / heads; }
   // Whether any result depends on values at padded positions.

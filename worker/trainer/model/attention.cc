@@ -24,7 +24,7 @@ at::Tensor ByHead(const at::Tensor& bias, const at::Tensor& x) {
 // x (B, n, H, w), the last n of `positions` positions, with bias added and rotated.
 at::Tensor Prepared(const at::Tensor& x, const at::Tensor& bias, const at::Tensor& rotations,
                     std::int64_t positions) {
-  at::Tensor with_bias = bias.defined() ? AddByMember(x, ByHead(bias, x)) : x;
+  const at::Tensor with_bias = WithHeadBias(x, bias);
   if (!rotations.defined()) return with_bias;
   return TurnPairs(with_bias, rotations.narrow(0, positions - x.size(1), x.size(1)));
 }
@@ -74,6 +74,10 @@ at::Tensor Unseen(const AttentionInputs& inputs) {
 
 }  // namespace
 
+at::Tensor WithHeadBias(const at::Tensor& x, const at::Tensor& bias) {
+  return bias.defined() ? AddByMember(x, ByHead(bias, x)) : x;
+}
+
 at::Tensor KeyDistanceLogits(const AttentionInputs& inputs) {
   if (!inputs.key_distance.defined()) return {};
   const at::Tensor query = PreparedQuery(inputs).transpose(1, 2) * LogitScale(inputs.query);
@@ -84,7 +88,8 @@ at::Tensor KeyDistanceLogits(const AttentionInputs& inputs) {
 at::Tensor AttendPlainly(const AttentionInputs& inputs, std::int64_t layer,
                          const Dropout* dropout) {
   const std::int64_t rows = inputs.query.size(1), keys = inputs.key.size(1);
-  const at::Tensor query = PreparedQuery(inputs).transpose(1, 2) * LogitScale(inputs.query);
+  const at::Tensor unscaled = PreparedQuery(inputs).transpose(1, 2);  // (B, H, T', w)
+  const at::Tensor query = unscaled * LogitScale(inputs.query);
   const at::Tensor key = Prepared(inputs.key, inputs.key_bias, inputs.key_rotations, keys);
   const at::Tensor value = Prepared(inputs.value, inputs.value_bias, {}, keys);
   at::Tensor logits = at::matmul(query, key.transpose(1, 2).transpose(-2, -1));  // (B, H, T', T)
@@ -93,10 +98,17 @@ at::Tensor AttendPlainly(const AttentionInputs& inputs, std::int64_t layer,
     const at::Tensor bias = ByPair(inputs.distance_bias, rows, keys);
     logits = AddByMember(logits, bias.to(logits.scalar_type()));
   }
+  if (inputs.change_logits) {
+    logits = inputs.change_logits(unscaled, key.transpose(1, 2), logits);
+  }
   if (const at::Tensor unseen = Unseen(inputs); unseen.defined()) {
     logits = logits.masked_fill(unseen, -std::numeric_limits<double>::infinity());
   }
   at::Tensor weights = at::softmax(logits, -1);
+  if (inputs.distance_factor.defined()) {
+    const at::Tensor factor = ByPair(inputs.distance_factor, rows, keys);
+    weights = TimesByMember(weights, factor.to(weights.scalar_type()));
+  }
   if (dropout != nullptr) weights = dropout->Apply(weights, layer, DropoutSite::kAttention);
   at::Tensor out = at::matmul(weights, value.transpose(1, 2));
   if (inputs.value_distance.defined()) {

@@ -5,6 +5,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <functional>
 
 #include "worker/trainer/model/dropout.h"
 
@@ -37,11 +38,21 @@ struct AttentionInputs {
   // heads: (2T-1, w) and (2T-1, d).
   at::Tensor key_distance = {};
   at::Tensor value_distance = {};
+  // If set: replaces the logits (B, H, T', T) after all terms, before the mask. Gets the queries
+  // (B, H, T', w) and keys (B, H, T, w) that were multiplied, without the scale.
+  std::function<at::Tensor(const at::Tensor& query, const at::Tensor& key,
+                           const at::Tensor& logits)>
+      change_logits = {};
+  // The weights are multiplied by it before dropout: (1 or H, 2T-1), entry j - i + T - 1.
+  at::Tensor distance_factor = {};
   // The keys that a query sees. `causal`: those up to its own position. `lengths` (B), at least 1:
   // only keys before the padding.
   bool causal = false;
   at::Tensor lengths = {};
 };
+
+// x (B, n, H, w) with a bias (H w) added.
+at::Tensor WithHeadBias(const at::Tensor& x, const at::Tensor& bias);
 
 // The outputs of the heads side by side: (B, T', H d). `dropout` null: evaluation. Uses the fastest
 // path that accepts the inputs. All paths agree within rounding and drop the same weights.

@@ -171,6 +171,15 @@ Decoder::KeysValues Decoder::ProjectLayer(std::int64_t layer, const Residual& x,
   return {made.query, made.key, made.value, {}, {}};
 }
 
+void Decoder::Transform(std::int64_t layer, std::int64_t length, AttentionInputs* inputs) const {
+  inputs->query =
+      pe_->Transform(layer, Side::kQuery, WithHeadBias(inputs->query, inputs->query_bias), length);
+  inputs->key =
+      pe_->Transform(layer, Side::kKey, WithHeadBias(inputs->key, inputs->key_bias), length);
+  inputs->query_bias = inputs->key_bias = at::Tensor();
+  inputs->packed = inputs->packed_key_value = at::Tensor();
+}
+
 at::Tensor Decoder::Heads(std::int64_t layer, const KeysValues& projected, const Batch& batch,
                           const Dropout* dropout) const {
   const std::int64_t rows = projected.query_rows.size(1);
@@ -184,11 +193,19 @@ at::Tensor Decoder::Heads(std::int64_t layer, const KeysValues& projected, const
     inputs.key_bias = biases[1];
     inputs.value_bias = biases[2];
   }
+  if (pe_->Transforms()) Transform(layer, length, &inputs);
   inputs.query_rotations = pe_->Rotations(Side::kQuery);
   inputs.key_rotations = pe_->Rotations(Side::kKey);
   inputs.distance_bias = pe_->DistanceBias(layer, length);
   inputs.key_distance = pe_->DistanceTerm(Side::kKey, layer, length);
   inputs.value_distance = pe_->DistanceTerm(Side::kValue, layer, length);
+  if (pe_->ChangesLogits()) {
+    inputs.change_logits = [this, layer](const at::Tensor& query, const at::Tensor& key,
+                                         const at::Tensor& logits) {
+      return pe_->ChangeLogits(layer, query, key, logits);
+    };
+  }
+  inputs.distance_factor = pe_->DistanceFactor(layer, length);
   inputs.causal = config_.causal && rows > 1;
   if (config_.mask_padding) inputs.lengths = batch.lengths;
   return Attend(inputs, layer, dropout);

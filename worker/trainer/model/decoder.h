@@ -4,7 +4,7 @@
 //
 //   x0     = embedding[token] + PE's input term
 //   x_mid  = x  + dropout(W_O concat_h(o_h) + b_O)
-//   o_h    = dropout(softmax(q_h k_h^T / sqrt(w) + PE's bias + mask)) v_h
+//   o_h    = dropout(softmax(q_h k_h^T / sqrt(w) + PE's bias + mask) * PE's factor) v_h
 //   x_next = x_mid + dropout(W_2 dropout(act(W_1 norm(x_mid) + b_1)) + b_2)
 //
 // q is computed from norm(x). k and v are computed from norm(x) or, with KvSource::kInput, from x0
@@ -31,6 +31,8 @@
 #include "worker/trainer/pe/pe.h"
 
 namespace pelab::trainer {
+
+struct AttentionInputs;
 
 struct Batch {
   at::Tensor tokens;   // (B, T), 32-bit
@@ -90,6 +92,8 @@ class Decoder {
   at::Tensor ReadOut(const Residual& x, const Batch& batch) const;
 
  private:
+  // Applies hook 5 of pe/pe.h.
+  void Transform(std::int64_t layer, std::int64_t length, AttentionInputs* inputs) const;
   struct Linear {
     ParameterSet::Handle weight;               // (out, in)
     std::optional<ParameterSet::Handle> bias;  // (out)

@@ -241,6 +241,7 @@ class AttentionFunction : public torch::autograd::Function<AttentionFunction<Ele
 
 bool FusedAttentionFits(const AttentionInputs& inputs) {
   if (!KernelsTake(inputs.query) || inputs.value_distance.defined()) return false;
+  if (inputs.change_logits || inputs.distance_factor.defined()) return false;
   const Parts parts(inputs.query, inputs.key, inputs.value);
   const Fixed fixed{inputs.query_rotations, inputs.key_rotations};
   return InTypeOf(inputs.query, [&](auto element) {
@@ -258,7 +259,9 @@ at::Tensor AttendFused(const AttentionInputs& inputs, std::int64_t layer, const 
     fixed.members = dropout->members();
   }
   // Without dropout, the per-member tensors tell the number of members.
-  if (inputs.query_bias.defined()) fixed.members = MembersOf(inputs.query_bias, 1);
+  for (const at::Tensor& bias : {inputs.query_bias, inputs.value_bias}) {
+    if (bias.defined()) fixed.members = std::max(fixed.members, MembersOf(bias, 1));
+  }
   if (inputs.distance_bias.defined()) {
     fixed.members = std::max(fixed.members, MembersOf(inputs.distance_bias, 2));
   }

@@ -1,13 +1,16 @@
 #include "worker/trainer/parameters/initial_values.h"
 
 #include <cstddef>
+#include <stdexcept>
 
 #include "core/base/random.h"
 
 namespace pelab::trainer {
 namespace {
 
-double Draw(const Init& init, std::int64_t index, CounterRandom* random) {
+// `given`: the elements of Init::OfSeed.
+double Draw(const Init& init, const std::vector<double>& given, std::int64_t index,
+            CounterRandom* random) {
   switch (init.kind) {
     case Init::Kind::kConstant:
       return init.scale;
@@ -19,6 +22,8 @@ double Draw(const Init& init, std::int64_t index, CounterRandom* random) {
       return init.low + random->Uniform() * (init.high - init.low);
     case Init::Kind::kEach:
       return init.values[static_cast<std::size_t>(index) % init.values.size()];
+    case Init::Kind::kOfSeed:
+      return given[static_cast<std::size_t>(index)];
   }
   return 0;
 }
@@ -28,8 +33,15 @@ double Draw(const Init& init, std::int64_t index, CounterRandom* random) {
 void DrawInitialValues(std::int64_t seed, const std::string& name, const Init& init,
                        std::int64_t count, double* out) {
   CounterRandom random(static_cast<std::uint64_t>(seed), "init/" + name);
+  std::vector<double> given;
+  if (init.kind == Init::Kind::kOfSeed) {
+    given = init.of_seed(seed);
+    if (static_cast<std::int64_t>(given.size()) < count) {
+      throw std::logic_error(name + " has fewer initial values than elements");
+    }
+  }
   for (std::int64_t i = 0; i < count; ++i) {
-    const double value = Draw(init, i, &random);
+    const double value = Draw(init, given, i, &random);
     out[i] = init.transform == nullptr ? value : init.transform(value);
   }
 }

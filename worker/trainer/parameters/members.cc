@@ -86,6 +86,25 @@ class AddTerm : public torch::autograd::Function<AddTerm> {
   }
 };
 
+// A multiplication by the members' terms. Its gradient sums each member's part as AddTerm does.
+class TimesTerms : public torch::autograd::Function<TimesTerms> {
+ public:
+  static at::Tensor forward(AutogradContext* context, const at::Tensor& x, const at::Tensor& term) {
+    context->save_for_backward({x, term});
+    return (Apart(x, term.size(0)) * term.unsqueeze(1)).flatten(0, 1);
+  }
+  static variable_list backward(AutogradContext* context, variable_list gradients) {
+    const variable_list saved = context->get_saved_variables();
+    const at::Tensor x = saved[0].detach(), term = saved[1].detach();
+    at::Tensor to_x, to_term;
+    if (context->needs_input_grad(0)) {
+      to_x = (Apart(gradients[0], term.size(0)) * term.unsqueeze(1)).flatten(0, 1);
+    }
+    if (context->needs_input_grad(1)) to_term = SumToTerm(gradients[0] * x, term);
+    return {to_x, to_term};
+  }
+};
+
 // Rows joins the members' tables into one. FirstRows gives the index of each member's first row in
 // it: (M, 1, …), with one dimension more than `indices`.
 at::Tensor Rows(const at::Tensor& table) { return table.reshape({-1, table.size(2)}); }
@@ -102,8 +121,7 @@ at::Tensor AddByMember(const at::Tensor& x, const at::Tensor& term) {
 }
 
 at::Tensor TimesByMember(const at::Tensor& x, const at::Tensor& term) {
-  if (term.dim() < x.dim()) return x * term;
-  return (Apart(x, term.size(0)) * term.unsqueeze(1)).flatten(0, 1);
+  return term.dim() < x.dim() ? x * term : TimesTerms::apply(x, term);
 }
 
 at::Tensor ProductWith(const at::Tensor& x, const at::Tensor& weight) {

@@ -1,6 +1,7 @@
-// The four places (hooks) where a positional encoding (PE) can act on the decoder. The decoder
-// knows nothing else about the PE. A PE overrides the hooks that it needs; the defaults do nothing.
-// Each PE has one file in this folder and one row in registry.cc.
+// The places (hooks) where a positional encoding (PE) can act on the decoder. The decoder knows
+// nothing else about the PE. A PE overrides the hooks that it needs; the defaults do nothing. Each
+// PE has one file in this folder and one row in registry.cc. The PE `own` calls the methods of a
+// TorchScript file in its hooks (own.cc).
 //
 // Letters: B batch, T positions, T' the number of last positions whose queries are computed, H
 // heads, D model width, d = D/H head size, w width of queries and keys (d unless hook 4 changes
@@ -28,6 +29,9 @@ struct Projection {
 
 enum class Side { kQuery, kKey, kValue };
 
+// With several members (parameters/members.h), a term that differs between them has a first
+// dimension M, and the batch of hooks 4 to 6 has the examples of one member after those of another.
+//
 // Immutable after construction except for caches. Use it from one thread.
 class PositionalEncoding {
  public:
@@ -66,6 +70,28 @@ class PositionalEncoding {
   // The number of slices of d channels in the latents; the last slice may be narrower. 0: there are
   // no latents. The number may exceed H.
   virtual std::int64_t LatentSlices() const { return 0; }
+
+  // 5. If Transforms() is true, Transform maps the queries (kQuery) and keys (kKey) of a layer,
+  // with their biases, before hook 2 rotates them: x (B, n, H, w), the last n of `length`
+  // positions, to the same shape.
+  virtual bool Transforms() const { return false; }
+  virtual at::Tensor Transform(std::int64_t /*layer*/, Side /*side*/, const at::Tensor& x,
+                               std::int64_t /*length*/) {
+    return x;
+  }
+
+  // 6. If ChangesLogits() is true, ChangeLogits replaces the logits (B, H, T', T) after the scale
+  // and all other terms, before the mask. It also gets the queries (B, H, T', w) and keys (B, H, T,
+  // w) that were multiplied: with biases and rotated, without the scale.
+  virtual bool ChangesLogits() const { return false; }
+  virtual at::Tensor ChangeLogits(std::int64_t /*layer*/, const at::Tensor& /*query*/,
+                                  const at::Tensor& /*key*/, const at::Tensor& logits) {
+    return logits;
+  }
+
+  // 7. The factor of the attention weights, after the softmax and before dropout, by the distance
+  // between key and query: (1 or H, 2T-1), entry j - i + T - 1. Undefined: no factor.
+  virtual at::Tensor DistanceFactor(std::int64_t /*layer*/, std::int64_t /*length*/) { return {}; }
 };
 
 // The inputs from which a PE is constructed. The PE declares its parameters in `parameters`, which
@@ -87,5 +113,6 @@ std::unique_ptr<PositionalEncoding> MakeXpos(const PeContext& context);
 std::unique_ptr<PositionalEncoding> MakePartialRope(const PeContext& context);
 std::unique_ptr<PositionalEncoding> MakeRopeAbs(const PeContext& context);
 std::unique_ptr<PositionalEncoding> MakeMla(const PeContext& context);
+std::unique_ptr<PositionalEncoding> MakeOwn(const PeContext& context);
 
 }  // namespace pelab::trainer

@@ -23,9 +23,16 @@ const std::vector<PeEntry>& PeRegistry() {
   return *table;
 }
 
+const PeEntry& OwnPeEntry() {
+  static const PeEntry entry = {"own", 1, MakeOwn};
+  return entry;
+}
+
 std::unique_ptr<PositionalEncoding> MakePe(const PeContext& context) {
   std::string known;
-  for (const PeEntry& entry : PeRegistry()) {
+  std::vector<PeEntry> entries = PeRegistry();
+  entries.push_back(OwnPeEntry());
+  for (const PeEntry& entry : entries) {
     if (entry.name == context.job.pe && entry.version == context.job.pe_version) {
       return entry.make(context);
     }

@@ -16,8 +16,11 @@ struct PeEntry {
 };
 
 const std::vector<PeEntry>& PeRegistry();
+// The entry of `own`, the PE whose methods come from a file. It is not in the table.
+const PeEntry& OwnPeEntry();
 
-// Throws TrainerError(kBadSpec) if the table does not have the job's PE name and version.
+// Throws TrainerError(kBadSpec) if neither the table nor OwnPeEntry() has the job's PE name and
+// version.
 std::unique_ptr<PositionalEncoding> MakePe(const PeContext& context);
 
 }  // namespace pelab::trainer

@@ -20,6 +20,7 @@ usage:
   pelab-trainer run --spec JOB.json --workdir DIR [--spec JOB.json --workdir DIR …] [options]
   pelab-trainer analyze --spec JOB.json --weights FILE.safetensors --workdir DIR [options]
   pelab-trainer dataset --spec JOB.json --out FILE.safetensors
+  pelab-trainer check --spec JOB.json [--files DIR] [--threads N]
   pelab-trainer capabilities
   pelab-trainer --help | --version
 
@@ -27,6 +28,8 @@ run trains each job, evaluates it after every epoch, runs its analyses and keeps
   --spec FILE             a canonical spec, or {"job": ID, "spec": {...}, "analyses": [...]}; each
                           begins a job
   --workdir DIR           folder for that job's weights and checkpoints; created if it is missing
+  --files DIR             folder of the files that specs name, each under its SHA-256: those of own
+                          encodings
   --packing auto|off|on|K several jobs as one batch (on), one after another (off), or whichever a
                           measurement at the start finds faster (auto, default); K: with the
                           results of a batch of K jobs
@@ -47,9 +50,11 @@ analyze runs the job's analyses on the weights that `run` kept, without training
   --spec FILE             {"job": ID, "spec": {...}, "analyses": [...]}, with at least one analysis
   --weights FILE          weights.safetensors of this very job
   --workdir DIR           folder for result files; created if it is missing
-  --device, --threads, --parent-fd as above
+  --files, --device, --threads, --parent-fd as above
 
 dataset writes the job's data: tokens (N, T), lengths (N), labels (N), split (N; 0 train, 1 test).
+check tries the job's encoding on small random inputs and prints what holds, as JSON; exit status 1
+if something does not.
 capabilities prints what this build can run, as JSON.
 
 exit status: 0 done, 1 failed (see the error event), 2 wrong use, 75 stopped by SIGTERM or SIGINT.
@@ -58,7 +63,7 @@ example:
   pelab-trainer run --spec job.json --workdir work | jq -c 'select(.event == "epoch")'
 )";
 
-constexpr std::string_view kCommands = "run, analyze, dataset, capabilities";
+constexpr std::string_view kCommands = "run, analyze, dataset, check, capabilities";
 
 [[noreturn]] void ThrowBadValue(const std::string& option, const std::string& value,
                                 const std::string& allowed) {
@@ -134,6 +139,7 @@ std::map<std::string, Reader> Readers(Arguments* arguments) {
   std::map<std::string, Reader> readers = {
       {"--spec", path(&JobFiles::spec)},
       {"--workdir", path(&JobFiles::workdir)},
+      {"--files", text(&arguments->files)},
       {"--device", [=](const auto& o, const auto& v) { arguments->device = ReadDevice(o, v); }},
       {"--threads",
        [=](const auto& o, const auto& v) {
@@ -146,6 +152,10 @@ std::map<std::string, Reader> Readers(Arguments* arguments) {
   };
   if (arguments->command == Command::kAnalyze) {
     readers["--weights"] = text(&arguments->weights);
+    return readers;
+  }
+  if (arguments->command == Command::kCheck) {
+    for (const char* option : {"--workdir", "--device", "--parent-fd"}) readers.erase(option);
     return readers;
   }
   if (arguments->command != Command::kRun) return {};
@@ -180,11 +190,15 @@ std::map<std::string, Reader> Readers(Arguments* arguments) {
 }
 
 Command ReadCommand(const std::string& word) {
-  const std::map<std::string, Command> commands = {
-      {"run", Command::kRun},         {"analyze", Command::kAnalyze},
-      {"dataset", Command::kDataset}, {"capabilities", Command::kCapabilities},
-      {"help", Command::kHelp},       {"--help", Command::kHelp},
-      {"-h", Command::kHelp},         {"--version", Command::kVersion}};
+  const std::map<std::string, Command> commands = {{"run", Command::kRun},
+                                                   {"analyze", Command::kAnalyze},
+                                                   {"dataset", Command::kDataset},
+                                                   {"check", Command::kCheck},
+                                                   {"capabilities", Command::kCapabilities},
+                                                   {"help", Command::kHelp},
+                                                   {"--help", Command::kHelp},
+                                                   {"-h", Command::kHelp},
+                                                   {"--version", Command::kVersion}};
   const auto found = commands.find(word);
   if (found == commands.end()) {
     throw UsageError("unknown command \"" + word + "\"; known: " + std::string(kCommands));
@@ -211,7 +225,7 @@ void RequireOptions(const Arguments& arguments) {
   const bool run = arguments.command == Command::kRun;
   const bool analyze = arguments.command == Command::kAnalyze;
   const bool dataset = arguments.command == Command::kDataset;
-  if (run || analyze || dataset) {
+  if (run || analyze || dataset || arguments.command == Command::kCheck) {
     if (arguments.jobs.empty()) throw UsageError("--spec FILE is missing");
     if (!run && arguments.jobs.size() > 1) {
       throw UsageError("--spec and --workdir are given twice; allowed: one job");

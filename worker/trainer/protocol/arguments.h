@@ -10,7 +10,7 @@
 
 namespace pelab::trainer {
 
-enum class Command { kRun, kAnalyze, kCapabilities, kDataset, kHelp, kVersion };
+enum class Command { kRun, kAnalyze, kCapabilities, kCheck, kDataset, kHelp, kVersion };
 
 // The options of one job. On the command line each of these options belongs to the last job. An
 // option that the last job already has starts the next job.
@@ -34,6 +34,7 @@ struct Arguments {
   PackingChoice packing;               // --packing auto|off|on|K
   std::string weights;                 // --weights
   std::string out;                     // --out
+  std::string files;                   // --files; empty: none
   std::string device = "cpu";          // --device: "cpu" or "cuda:N"
   int threads = 1;                     // --threads
   bool resume = false;                 // --resume

@@ -15,9 +15,11 @@ std::int64_t Quotient(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; 
 std::int64_t ActivationBytes(const ModelConfig& config, std::int64_t length) {
   // Per position: norms, queries, keys and values, heads, residuals, the inside of the feed-forward
   // part, and gradients of the backward pass. Per pair of positions: nothing if the attention is
-  // fused, else the softmax and its dropout mask.
+  // fused, else the softmax and its dropout mask. A PE that changes the logits or the weights keeps
+  // about three times as much.
   const std::int64_t position = 12 * config.d_model + 2 * config.d_ff;
-  const std::int64_t pairs = length > kMostCpuAttentionKeys ? 2 * config.heads * length : 0;
+  std::int64_t pairs = length > kMostCpuAttentionKeys ? 2 * config.heads * length : 0;
+  if (config.keeps_logits) pairs = 6 * config.heads * length;
   return std::int64_t{sizeof(float)} * config.layers * length * (position + pairs);
 }
 

@@ -31,7 +31,7 @@ bool OrdersByLength(const ModelConfig& config, const DeviceData& data) {
 }
 
 bool LeavesPaddingOut(const ModelConfig& config, const DeviceData& data) {
-  return OrdersByLength(config, data) && data.members() == 1;
+  return OrdersByLength(config, data) && data.members() == 1 && !config.pe_reads_length;
 }
 
 void OrderByLength(const DeviceData& data, std::int64_t batch_size, const at::Tensor& order) {

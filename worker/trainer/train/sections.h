@@ -25,7 +25,8 @@ using Sections = std::vector<Section>;
 
 // OrdersByLength: whether the examples of this data set are ordered by length for this model.
 // LeavesPaddingOut: whether their padding is then left out. This happens only with one member
-// (parameters/members.h), because the examples of other members have other lengths.
+// (parameters/members.h), because the examples of other members have other lengths, and not if the
+// results of the PE may depend on how many positions there are.
 bool OrdersByLength(const ModelConfig& config, const DeviceData& data);
 bool LeavesPaddingOut(const ModelConfig& config, const DeviceData& data);
 

@@ -74,7 +74,9 @@ TEST_P(ComplaintTest, NamesPlaceValueAndWhatIsAllowed) {
 const Case kCases[] = {
     {"UnknownPe", "pe: [nope, absolute, alibbi]",
      "s.yaml:3:22: unknown pe \"alibbi\"; did you mean alibi? known: <pes>"},
-    {"UnknownPeFar", "pe: xyzzy", "s.yaml:3:5: unknown pe \"xyzzy\"; known: <pes>"},
+    {"UnknownPeFar", "pe: xyzzy",
+     "s.yaml:3:5: unknown pe \"xyzzy\"; known: <pes>; one of your own is {name: own, file: "
+     "mine.pt}"},
     {"UnknownTask", "task: distanse",
      "s.yaml:3:7: unknown task \"distanse\"; did you mean distance? known: counting, distance"},
     {"UnknownProtocol", "protocol: cleen",

@@ -28,6 +28,14 @@ TEST(Capabilities, VersionsMustMatch) {
   EXPECT_THAT(has.WhyNot(kCpu, job), HasSubstr("no task counting"));
 }
 
+// A worker with --own-encodings off does not name "own".
+TEST(Capabilities, EncodingsFromFilesAreAPeLikeOthers) {
+  const store::Requirement job{.pe = "own", .pe_version = 1, .device_kind = "any"};
+  EXPECT_EQ(Parse(R"({"pes":[{"name":"own","version":1}]})").WhyNot(kCpu, job), "");
+  EXPECT_EQ(Parse(R"({"pes":[{"name":"rope","version":1}]})").WhyNot(kCpu, job),
+            "its trainer has no pe own");
+}
+
 TEST(Capabilities, AnalysesMustBeThereInTheirVersion) {
   const Capabilities has =
       Parse(R"({"analyses":[{"name":"head_ablation","version":2},{"name":"layer_ablation",)"

@@ -7,6 +7,7 @@
 
 #include <cmath>
 #include <set>
+#include <stdexcept>
 
 namespace pelab::trainer {
 namespace {
@@ -53,6 +54,15 @@ TEST(InitialValues, ByHead) {
   EXPECT_EQ(Drawn(0, "pe.slope", Init::Each({0.5, 0.25}), 4),
             Drawn(1, "another", Init::Each({0.5, 0.25}), 4))
       << "nothing is drawn";
+}
+
+TEST(InitialValues, GivenForEachSeed) {
+  const Init init = Init::OfSeed([](std::int64_t seed) {
+    return std::vector<double>{static_cast<double>(seed), 0.5};
+  });
+  EXPECT_THAT(Drawn(3, "pe.weight", init, 2), testing::ElementsAre(3, 0.5));
+  EXPECT_THAT(Drawn(4, "pe.weight", init, 2), testing::ElementsAre(4, 0.5));
+  EXPECT_THROW(Drawn(3, "pe.weight", init, 3), std::logic_error);
 }
 
 // A quantity that a model keeps positive as exp(w) starts between its given bounds.

@@ -18,10 +18,17 @@ std::string Refusal(const std::vector<std::string>& words) {
 }
 
 TEST(Arguments, RunReadsEveryOption) {
-  const Arguments arguments =
-      ParseArguments({"run", "--spec", "a.json", "--workdir=w", "--device", "cuda:3", "--threads",
-                      "2", "--resume", "--max-start-epoch", "7", "--checkpoint-seconds", "0.5",
-                      "--checkpoint-epochs", "5", "--micro-batch", "64", "--parent-fd", "9"});
+  const Arguments arguments = ParseArguments({"run",       "--spec",
+                                              "a.json",    "--workdir=w",
+                                              "--device",  "cuda:3",
+                                              "--threads", "2",
+                                              "--resume",  "--max-start-epoch",
+                                              "7",         "--checkpoint-seconds",
+                                              "0.5",       "--checkpoint-epochs",
+                                              "5",         "--micro-batch",
+                                              "64",        "--files",
+                                              "f",         "--parent-fd",
+                                              "9"});
   EXPECT_EQ(arguments.command, Command::kRun);
   EXPECT_EQ(arguments.jobs[0].spec, "a.json");
   EXPECT_EQ(arguments.jobs[0].workdir, "w");
@@ -32,6 +39,7 @@ TEST(Arguments, RunReadsEveryOption) {
   EXPECT_EQ(arguments.checkpoint_seconds, 0.5);
   EXPECT_EQ(arguments.checkpoint_epochs, 5);
   EXPECT_EQ(arguments.micro_batch, 64);
+  EXPECT_EQ(arguments.files, "f");
   EXPECT_EQ(arguments.parent_fd, 9);
 }
 
@@ -72,6 +80,7 @@ TEST(Arguments, DefaultsAreThoseOfTheHelp) {
   EXPECT_EQ(arguments.checkpoint_seconds, 30);
   EXPECT_EQ(arguments.checkpoint_epochs, 0);
   EXPECT_EQ(arguments.micro_batch, std::nullopt);
+  EXPECT_EQ(arguments.files, "");
   EXPECT_EQ(arguments.parent_fd, -1);
 }
 
@@ -91,9 +100,10 @@ TEST(Arguments, AnalyzeReadsItsOptionsAndNoneOfTraining) {
     return words;
   };
   const Arguments all =
-      ParseArguments(with({"--device=cuda:1", "--threads", "3", "--parent-fd", "5"}));
+      ParseArguments(with({"--device=cuda:1", "--threads", "3", "--files=f", "--parent-fd", "5"}));
   EXPECT_EQ(all.device, "cuda:1");
   EXPECT_EQ(all.threads, 3);
+  EXPECT_EQ(all.files, "f");
   EXPECT_EQ(all.parent_fd, 5);
   for (const char* option :
        {"--resume", "--micro-batch", "--checkpoint-seconds", "--max-start-epoch", "--out"}) {
@@ -113,8 +123,8 @@ TEST(Arguments, AnalyzeReadsItsOptionsAndNoneOfTraining) {
 TEST(Arguments, HelpNamesEveryOption) {
   for (const char* option :
        {"--spec", "--workdir", "--device", "--threads", "--resume", "--max-start-epoch",
-        "--checkpoint-seconds", "--micro-batch", "--weights", "--parent-fd", "--out", "analyze",
-        "capabilities", "75"}) {
+        "--checkpoint-seconds", "--micro-batch", "--files", "--weights", "--parent-fd", "--out",
+        "analyze", "capabilities", "75"}) {
     EXPECT_THAT(std::string(HelpText()), HasSubstr(option));
   }
   EXPECT_EQ(ParseArguments({"--help"}).command, Command::kHelp);
@@ -131,8 +141,9 @@ TEST(Arguments, WrongUseIsRefusedWithWhatIsAllowed) {
   };
   EXPECT_EQ(with({}), "");
   EXPECT_THAT(Refusal({}), HasSubstr("a command is missing"));
-  EXPECT_THAT(Refusal({"train"}),
-              HasSubstr("unknown command \"train\"; known: run, analyze, dataset, capabilities"));
+  EXPECT_THAT(
+      Refusal({"train"}),
+      HasSubstr("unknown command \"train\"; known: run, analyze, dataset, check, capabilities"));
   EXPECT_THAT(Refusal({"run", "--workdir", "w"}), HasSubstr("--spec FILE is missing"));
   EXPECT_THAT(Refusal({"run", "--spec", "a"}), HasSubstr("--workdir DIR is missing"));
   EXPECT_THAT(Refusal({"dataset", "--spec", "a"}), HasSubstr("--out FILE is missing"));

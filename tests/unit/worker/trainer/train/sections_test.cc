@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "tests/unit/worker/trainer/model_fixture.h"
+#include "tests/unit/worker/trainer/pe/own_fixture.h"
 #include "tests/unit/worker/trainer/random_tensor_fixture.h"
 #include "worker/trainer/train/evaluate.h"
 #include "worker/trainer/train/trainer.h"
@@ -225,6 +226,23 @@ TEST(Sections, EvaluationGoesWithoutPadding) {
   EXPECT_EQ(score.total, 2500);
   EXPECT_EQ(score.correct, expected.argmax(1).eq(all.classes).sum().item<std::int64_t>());
   EXPECT_NEAR(score.loss, -sum / 2500, 1e-9);
+}
+
+// Its methods may use the value of the length: packed or alone, in training and in evaluation, it
+// must be the same one.
+TEST(Sections, AnOwnEncodingGetsTheLengthOfTheData) {
+  const OwnFiles files;
+  const OwnText text{
+      "def distance_bias(self, layer: int, length: int):\n"
+      "  return torch.arange(2 * length - 1).unsqueeze(0) / length\n",
+      {"distance_bias"}};
+  const experiment::Job job = files.Job("published", text, Unread("masked_mean"));
+  Subject own(job, {});
+  EXPECT_EQ(Positions(own.trainer.BatchesOf(0).sections[0]), 80 * 48);
+  ModelConfig config = own.model.config;
+  EXPECT_FALSE(LeavesPaddingOut(config, own.data));
+  config.pe_reads_length = false;
+  EXPECT_TRUE(LeavesPaddingOut(config, own.data)) << "there is padding to leave out";
 }
 
 }  // namespace

@@ -1,0 +1,216 @@
+// check: what is in the file of an own encoding, and whether a trainer can use it.
+#include <CLI/CLI.hpp>
+#include <cstdlib>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "client/command/commands.h"
+#include "client/options/filter.h"
+#include "client/terminal/put.h"
+#include "client/terminal/style.h"
+#include "client/terminal/table.h"
+#include "core/base/file.h"
+#include "core/base/json_text.h"
+#include "core/base/process.h"
+#include "core/base/status.h"
+#include "core/base/strings.h"
+#include "core/experiment/sweep.h"
+#include "core/render/text.h"
+#include "core/rpc/sweep_document.h"
+#include "core/rpc/token_variable.h"
+#include "core/torchscript/archive.h"
+
+namespace pelab::client {
+namespace {
+
+using experiment::OwnEncoding;
+using experiment::OwnOption;
+using render::Json;
+
+struct CheckCommandOptions {
+  std::string file;
+  std::vector<std::string> options;  // NAME=VALUE of the encoding
+  std::vector<std::string> set;      // FIELD=VALUE of the model
+  bool declaration_only = false;
+};
+
+constexpr int kExitFailed = 1;
+constexpr std::size_t kMostOutput = 1 << 20;  // bytes that a trainer may print
+
+// A folder that goes with this object.
+class Scratch {
+ public:
+  static absl::StatusOr<Scratch> Make() {
+    const std::error_code none;
+    std::string path = (std::filesystem::temp_directory_path() / "pelab-check-XXXXXX").string();
+    if (mkdtemp(path.data()) == nullptr) return ErrnoStatus(errno, "cannot create " + path);
+    return Scratch(std::move(path));
+  }
+  Scratch(Scratch&& other) noexcept : path_(std::exchange(other.path_, "")) {}
+  ~Scratch() {
+    std::error_code ignored;
+    if (!path_.empty()) std::filesystem::remove_all(path_, ignored);
+  }
+  std::string operator/(const std::string& name) const { return path_ + "/" + name; }
+  const std::string& path() const { return path_; }
+
+ private:
+  explicit Scratch(std::string path) : path_(std::move(path)) {}
+  std::string path_;
+};
+
+std::string DefaultOf(const OwnOption& option) {
+  const std::string name = "pe." + option.name;
+  return Concat(catalog::ToText(option.default_value), " (", catalog::Allowed(option.ToField(name)),
+                ")");
+}
+
+// A small model with this encoding, as the sweeps of docs/sweeps/small have it.
+absl::StatusOr<experiment::Cell> SmallJob(const CheckCommandOptions& options,
+                                          const OwnEncoding& encoding) {
+  std::string pe = "{name: own, file: x";
+  for (const std::string& option : options.options) {
+    const std::size_t equals = option.find('=');
+    if (equals == 0 || equals == std::string::npos) {
+      return absl::InvalidArgumentError(
+          Concat("--option ", option, ": write NAME=VALUE, such as --option alpha=0.5"));
+    }
+    pe += Concat(", ", option.substr(0, equals), ": ", option.substr(equals + 1));
+  }
+  const std::string document = Concat(
+      "name: check\npe: ", pe,
+      "}\ntask: {name: distance, length: 32, vocabulary: 100, train_examples: 1000, "
+      "test_examples: 1000}\nmodel: {d_model: 64, heads: 4, layers: 2, d_ff: 128, max_len: 32, "
+      "dropout: 0}\n");
+  google::protobuf::RepeatedPtrField<v1::Override> overrides;
+  overrides.Add()->set_field(Concat(experiment::kFileOverride, "x"));
+  overrides.Mutable(0)->set_value(experiment::ToJson(encoding));
+  for (const std::string& flag : options.set) {
+    PELAB_ASSIGN_OR_RETURN(*overrides.Add(), ParseOverride(flag));
+  }
+  PELAB_ASSIGN_OR_RETURN(const experiment::Sweep sweep,
+                         rpc::ParseSweepDocument(document, overrides));
+  if (auto cell = sweep.At(0)) return *std::move(cell);
+  return absl::InvalidArgumentError("--set and --option must leave one job");
+}
+
+struct Said {
+  ExitStatus status;
+  std::string out;
+};
+
+// Runs the program to its end. Its messages go to standard error.
+absl::StatusOr<Said> RunTrainer(std::vector<std::string> argv) {
+  PELAB_ASSIGN_OR_RETURN(Pipe out, MakePipe());
+  SpawnOptions spawn;
+  spawn.argv = std::move(argv);
+  spawn.unset_env = {rpc::kTokenVariable};
+  spawn.fds = {{out.write.get(), 1}};
+  PELAB_ASSIGN_OR_RETURN(Process process, Process::Spawn(spawn));
+  out.write.Reset();
+  Said said;
+  PELAB_RETURN_IF_ERROR(ReadPieces(out.read.get(), "the trainer", [&](std::string piece) {
+    said.out += piece;
+    return said.out.size() <= kMostOutput
+               ? absl::OkStatus()
+               : absl::InternalError("the trainer printed more than a megabyte");
+  }));
+  said.status = process.Wait();
+  return said;
+}
+
+// What the trainer found, with what the file declares.
+absl::StatusOr<Json> Tried(const CheckCommandOptions& options, const OwnEncoding& encoding) {
+  PELAB_ASSIGN_OR_RETURN(const experiment::Cell cell, SmallJob(options, encoding));
+  PELAB_ASSIGN_OR_RETURN(const std::string trainer, FindProgram("pelab-trainer"));
+  PELAB_ASSIGN_OR_RETURN(const Scratch scratch, Scratch::Make());
+  PELAB_ASSIGN_OR_RETURN(const std::string bytes,
+                         ReadFile(options.file, experiment::kMaxEncodingBytes));
+  PELAB_RETURN_IF_ERROR(WriteNewFile(scratch / encoding.sha256, bytes));
+  PELAB_RETURN_IF_ERROR(WriteNewFile(scratch / "job.json", cell.canonical_json));
+  PELAB_ASSIGN_OR_RETURN(
+      const Said said,
+      RunTrainer({trainer, "check", "--spec", scratch / "job.json", "--files", scratch.path()}));
+  const Json found = ParseJson<Json>(said.out);
+  if (found.is_object() && found.contains("checks")) return found;
+  return absl::FailedPreconditionError(Concat("the trainer gave no answer and ",
+                                              said.status.ToString(),
+                                              "; a method may have ended its process"));
+}
+
+std::string DeclaredText(const OwnEncoding& encoding) {
+  std::string text = Concat("encoding ", encoding.name,
+                            encoding.help.empty() ? "" : ": " + render::Escape(encoding.help),
+                            "\nmethods  ", Join(encoding.methods, ", "), "\n");
+  for (const OwnOption& option : encoding.options) {
+    text += Concat("option   ", option.name, ": ", DefaultOf(option),
+                   option.help.empty() ? "" : ", " + render::Escape(option.help), "\n");
+  }
+  if (encoding.causal_only) text += "needs    model.mask: causal\n";
+  return text + Concat("SHA-256  ", encoding.sha256, "\n");
+}
+
+std::string ChecksText(const Json& checks) {
+  render::Table table(
+      {{"check"}, {"result"}, {"what was found", render::Column::Align::kLeft, true}},
+      render::Table::kAllLines);
+  for (const Json& row : checks) {
+    const std::string status = row.value("status", "");
+    table.AddRow({row.value("name", ""), status == "note" ? "" : status, row.value("text", "")},
+                 status == "failed" ? "31" : "");
+  }
+  return table.Render(render::StyleOfStdout());
+}
+
+absl::StatusOr<int> Run(const Context& context, const CheckCommandOptions& options) {
+  PELAB_ASSIGN_OR_RETURN(const OwnEncoding encoding, torchscript::ReadEncodingFile(options.file));
+  Json json = ParseJson<Json>(experiment::ToJson(encoding));
+  std::string text = DeclaredText(encoding);
+  bool failed = false;
+  if (!options.declaration_only) {
+    PELAB_ASSIGN_OR_RETURN(const Json found, Tried(options, encoding));
+    json["parameters"] = found.value("parameters", 0);
+    json["checks"] = found["checks"];
+    for (const Json& row : found["checks"]) failed |= row.value("status", "") == "failed";
+    text += Concat("trained  ", found.value("parameters", 0), " parameters of its own\n\n",
+                   ChecksText(found["checks"]));
+  }
+  PutRow(context, json, text, {"name", "sha256"});
+  return failed ? kExitFailed : kExitOk;
+}
+
+}  // namespace
+
+void AddCheck(Commands& commands) {
+  auto options = std::make_shared<CheckCommandOptions>();
+  CLI::App* app = AddCommand(
+      commands, "check", "try the file of an own encoding on a small model",
+      "  pelab check decay.pt\n"
+      "  pelab check decay.pt --option strength=4 --set model.heads=8\n"
+      "Runs the methods of the file in a trainer on this machine: shapes, finite numbers, "
+      "causality, "
+      "gradients against finite differences, the same numbers again and after an interruption, and "
+      "the time of a step beside rope's. Exit status 1: something does not hold. "
+      "docs/own-encodings.md says how to write such a file.");
+  app->add_option("FILE.pt", options->file, "the file, as pelab.save_encoding writes it")
+      ->required();
+  app->add_option("--option", options->options, "an option of the encoding [default: its default]")
+      ->type_name("NAME=VALUE")
+      ->expected(1)
+      ->take_all();
+  app->add_option("--set", options->set,
+                  "a field of the small model: model.heads=8 [default: 2 layers of 4 heads]")
+      ->type_name("FIELD=VALUE")
+      ->expected(1)
+      ->take_all();
+  app->add_flag("--declaration", options->declaration_only,
+                "show what the file declares and run nothing");
+  app->callback([&commands, options] {
+    commands.chosen = [&commands, options] { return Run(*commands.context, *options); };
+  });
+}
+
+}  // namespace pelab::client

@@ -1,0 +1,172 @@
+"""Writing a positional encoding of one's own as a file that sweeps can name. Only
+save_encoding needs PyTorch, so it is imported there."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import io
+import json
+import os
+import pathlib
+import re
+import zipfile
+from collections.abc import Mapping
+from typing import Any
+
+from pelab.errors import InvalidInput, NotFound
+
+# The methods that the trainer calls, with the names of what each takes (docs/own-encodings.md).
+METHODS = {
+    "input_term": ("length",),
+    "transform": ("layer", "side", "x", "length"),
+    "angles": ("length",),
+    "distance_bias": ("layer", "length"),
+    "pair_bias": ("layer", "query", "key"),
+    "logits": ("layer", "query", "key", "logits"),
+    "distance_factor": ("layer", "length"),
+}
+# Called once before them, if the module has them.
+PREPARING = {"configure": ("sizes", "options"), "reset": ("seed",)}
+NAME = re.compile(r"[a-z][a-z0-9_]{0,39}")
+WIDEST = 1e15
+MOST_DECLARED = 64 << 10  # bytes of a declaration
+PIECE = 256 << 10  # bytes of one message
+
+
+@dataclasses.dataclass(frozen=True)
+class Option:
+    """A number of an encoding that sweeps may set. `configure` gets it as a float."""
+
+    type: str
+    default: bool | int | float
+    low: float | None = None
+    high: float | None = None
+    help: str = ""
+
+
+def real(default: float, low: float, high: float, help: str = "") -> Option:
+    """An option that is any number from low to high."""
+    return Option("real", float(default), float(low), float(high), help)
+
+
+def integer(default: int, low: int, high: int, help: str = "") -> Option:
+    """An option that is an integer from low to high."""
+    return Option("int", int(default), int(low), int(high), help)
+
+
+def flag(default: bool, help: str = "") -> Option:
+    """An option that is true or false; `configure` gets 1.0 or 0.0."""
+    return Option("bool", bool(default), None, None, help)
+
+
+def _refuse(message: str) -> InvalidInput:
+    return InvalidInput(message)
+
+
+def _option_json(name: str, option: Option) -> dict[str, Any]:
+    if not NAME.fullmatch(name) or name in ("name", "file"):
+        raise _refuse(f"an option is named {name!r}; allowed: a lower-case letter, then letters, "
+                      "digits or underscores, and neither name nor file")
+    shown: dict[str, Any] = {"name": name, "type": option.type, "default": option.default}
+    if option.type != "bool":
+        assert option.low is not None and option.high is not None
+        if not -WIDEST <= option.low <= option.default <= option.high <= WIDEST:
+            raise _refuse(f"option {name}: its default {option.default} is not from {option.low} "
+                          f"to {option.high}")
+        shown.update(min=option.low, max=option.high)
+    if option.help:
+        shown["help"] = option.help
+    return shown
+
+
+def _export(torch: Any, module: Any) -> list[str]:
+    """Makes TorchScript compile the methods that the trainer calls. Returns the hooks' names."""
+    import inspect
+
+    for name, takes in {**METHODS, **PREPARING}.items():
+        method = getattr(type(module), name, None)
+        if method is None:
+            continue
+        found = tuple(inspect.signature(method).parameters)[1:]
+        if len(found) != len(takes):
+            raise _refuse(f"{name} takes ({', '.join(found)}); it must take ({', '.join(takes)})")
+        torch.jit.export(method)
+    hooks = [name for name in METHODS if getattr(type(module), name, None) is not None]
+    if not hooks:
+        raise _refuse(f"the module has none of the methods that pelab calls: {', '.join(METHODS)}")
+    return hooks
+
+
+def _without_places(archive: io.BytesIO) -> bytes:
+    """The archive without the places in the script that its code came from. With them, a comment
+    above the class would make another encoding of it."""
+    out = io.BytesIO()
+    with zipfile.ZipFile(archive) as source, zipfile.ZipFile(out, "w") as target:
+        for entry in source.infolist():
+            if not entry.filename.endswith(".debug_pkl"):
+                target.writestr(zipfile.ZipInfo(entry.filename), source.read(entry))
+    return out.getvalue()
+
+
+def save_encoding(module: Any, path: str | os.PathLike[str], *, name: str,
+                  options: Mapping[str, Option] | None = None, causal_only: bool = False,
+                  help: str = "") -> None:
+    """Compiles a torch.nn.Module with torch.jit.script and writes it to `path`, with what sweeps
+    need to know of it. The same code and values give the same bytes, whatever the path is and
+    wherever the class stands in its script, so that the encoding's jobs are known again.
+
+    docs/own-encodings.md describes the methods. InvalidInput says what is wrong with the module.
+    """
+    import torch
+
+    if not NAME.fullmatch(name):
+        raise _refuse(f"the encoding's name is {name!r}; allowed: a lower-case letter, then up to "
+                      "39 lower-case letters, digits or underscores")
+    if not isinstance(module, torch.nn.Module):
+        raise _refuse(f"the encoding is a {type(module).__name__}; it must be a torch.nn.Module")
+    hooks = _export(torch, module)
+    declaration = {"format": 1, "kind": "encoding", "name": name, "methods": hooks,
+                   "causal_only": bool(causal_only),
+                   "options": [_option_json(key, value)
+                               for key, value in sorted((options or {}).items())]}
+    if help:
+        declaration["help"] = help
+    try:
+        scripted = torch.jit.script(module)
+    except Exception as error:  # TorchScript raises several kinds, with long texts
+        raise _refuse(f"torch.jit.script cannot compile the module: {error}") from error
+    buffer = io.BytesIO()
+    torch.jit.save(scripted, buffer, _extra_files={"pelab.json": json.dumps(declaration)})
+    pathlib.Path(path).write_bytes(_without_places(buffer))
+
+
+def sent(path: str | os.PathLike[str]) -> tuple[dict[str, Any], list[Any]]:
+    """What the file declares, with its hash and size, and the messages that send it."""
+    from pelab.v1 import sweeps_pb2
+
+    data = _read(path)
+    try:
+        with zipfile.ZipFile(io.BytesIO(data)) as archive:
+            entry, = (entry for entry in archive.infolist()
+                      if entry.filename.partition("/")[2] == "extra/pelab.json")
+            if entry.file_size > MOST_DECLARED:
+                raise _refuse(f"{path}: its declaration has {entry.file_size} bytes; at most "
+                              f"{MOST_DECLARED} are allowed")
+            declared = dict(json.loads(archive.read(entry)))
+    except (zipfile.BadZipFile, ValueError, TypeError) as error:
+        raise _refuse(f"{path} is no file of an encoding: pelab.save_encoding writes one "
+                      f"({error})") from None
+    declared |= {"sha256": hashlib.sha256(data).hexdigest(), "bytes": len(data)}
+    header = sweeps_pb2.FileHeader(sha256=declared["sha256"], bytes=len(data))
+    parts = [sweeps_pb2.PutFileRequest(header=header)]
+    parts += [sweeps_pb2.PutFileRequest(chunk=data[at:at + PIECE])
+              for at in range(0, len(data), PIECE)]
+    return declared, parts
+
+
+def _read(path: str | os.PathLike[str]) -> bytes:
+    try:
+        return pathlib.Path(path).read_bytes()
+    except OSError as error:
+        raise NotFound(f"cannot read {path}: {error.strerror}") from None

@@ -1,0 +1,27 @@
+// What the fields of an encoding from a file accept. Pure functions: thread-safe.
+#pragma once
+
+#include <array>
+#include <string_view>
+
+namespace pelab::catalog {
+
+// The methods that a module may have, in the order of their canonical form (docs/own-encodings.md
+// says what each takes and returns).
+inline constexpr std::array<std::string_view, 7> kOwnMethods = {
+    "input_term", "transform", "angles", "distance_bias", "pair_bias", "logits", "distance_factor"};
+
+inline constexpr std::string_view kOwnNameRule =
+    "a lower-case letter, then up to 39 lower-case letters, digits or underscores";
+// A word that kOwnNameRule describes.
+bool IsOwnName(std::string_view text);
+
+// The lower-case hexadecimal form of a SHA-256.
+bool IsHash(std::string_view text);
+inline constexpr std::string_view kNoFile =
+    "0000000000000000000000000000000000000000000000000000000000000000";
+
+// "" or "alpha=0.5,beta=2": names in ascending order, each once, with a number, true or false.
+bool IsOptionsText(std::string_view text);
+
+}  // namespace pelab::catalog

@@ -1,0 +1,475 @@
+"""Encodings from files, from Python to results, on the real binaries. Run by a Python with
+PyTorch, which only makes the files."""
+
+import hashlib
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import textwrap
+import unittest
+import zipfile
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
+from pelab_harness import BIN, Case, SOURCE, wait_until  # noqa: E402
+
+EXAMPLE = SOURCE / "client" / "python" / "examples" / "own_encodings.py"
+
+SWEEP = """
+name: own
+protocol: clean
+pe: {pes}
+task: {{name: distance, length: 24, vocabulary: 40, train_examples: 256, test_examples: 96}}
+seed: {seeds}
+model: {{d_model: 16, d_ff: 24, heads: 4, layers: 2, max_len: 24, dropout: 0.1}}
+train: {{epochs: 2, batch_size: 32, lr: 1e-2}}
+"""
+
+# What the modules below have in common, before their methods.
+HEAD = """
+from typing import Dict
+import torch
+import pelab
+
+def save(module, file, **arguments):
+    try:
+        pelab.save_encoding(module, file, **arguments)
+    except pelab.InvalidInput as error:
+        print(str(error).replace("\\n", " "))
+"""
+MODULE = """
+class Module{number}(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.scale = torch.nn.Parameter(torch.ones(4, 1))
+        self.step = 0.5
+"""
+
+
+def document(pes, seeds="[0]"):
+    return SWEEP.format(pes=pes, seeds=seeds)
+
+
+class OwnEncoding(Case):
+    made = {}
+
+    def python(self, script, *arguments):
+        """Runs a script that imports pelab."""
+        return subprocess.run([sys.executable, "-B", script, *map(str, arguments)],
+                              cwd=self.folder, capture_output=True, text=True, timeout=120)
+
+    def examples(self):
+        """Puts decay.pt, alibi.pt and rope.pt into the test's folder. They are made once."""
+        if not OwnEncoding.made:
+            self.ok(self.python(EXAMPLE, self.folder))
+            OwnEncoding.made = {path.name: path.read_bytes() for path in self.folder.glob("*.pt")}
+        for name, data in OwnEncoding.made.items():
+            (self.folder / name).write_bytes(data)
+
+    def save(self, modules):
+        """Runs a script that saves a module for each (file, methods, arguments). Returns a line for
+        each that cannot be saved."""
+        text = HEAD
+        for number, (file, methods, arguments) in enumerate(modules):
+            text += (MODULE.format(number=number)
+                     + textwrap.indent(textwrap.dedent(methods), "    ")
+                     + f"\nsave(Module{number}(), {file!r}, {arguments})\n")
+        return self.ok(self.python(self.write("module.py", text))).stdout.splitlines()
+
+    def saved(self, modules):
+        """Saves modules by the names of their files."""
+        self.assertEqual(self.save([(file, methods, "name='mine'")
+                                    for file, methods in modules.items()]), [])
+
+    def sha256(self, name):
+        return hashlib.sha256((self.folder / name).read_bytes()).hexdigest()
+
+    def labels(self):
+        return [row[0] for row in self.query("SELECT DISTINCT pe_label FROM v_jobs "
+                                             "ORDER BY pe_label")]
+
+    def outcome(self, label):
+        """Everything that is stored of the job's accuracies and ablations."""
+        curves = self.query("SELECT seed, epoch, c.train_correct, c.test_correct FROM v_curves c "
+                            "JOIN v_jobs USING (job_id) WHERE pe_label = ? ORDER BY 1, 2",
+                            label)
+        heads = self.query("SELECT seed, layer, head, lost, gained FROM v_head_ablation JOIN "
+                           "v_jobs USING (job_id) WHERE pe_label = ? ORDER BY 1, 2, 3", label)
+        self.assertGreater(len(curves), 0, label)
+        self.assertGreater(len(heads), 0, label)
+        return curves, heads
+
+
+class Check(OwnEncoding):
+    def test_a_good_encoding(self):
+        self.examples()
+        for file in ("decay.pt", "rope.pt", "t5.pt"):
+            result = self.ok(self.pelab_db("check", file, "--output", "json"))
+            found = json.loads(result.stdout)
+            checks = {row["name"]: row for row in found["checks"]}
+            self.assertEqual({row["status"] for row in found["checks"]} - {"note"}, {"ok"})
+            self.assertIn("distances alone", checks["shift"]["text"], file)
+            self.assertIn("times rope's", checks["speed"]["text"])
+        table = self.ok(self.pelab_db("check", "decay.pt", "--option", "strength=3", "--set",
+                                      "model.heads=8")).stdout
+        for text in ("encoding decay: a learned factor", "distance_factor", "strength: 1 (a number",
+                     "16 parameters of its own", "of finite differences"):
+            self.assertIn(text, table)
+        declared = self.ok(self.pelab_db("check", "decay.pt", "--declaration")).stdout
+        self.assertNotIn("finite differences", declared)
+
+    def test_what_does_not_hold_is_found(self):
+        wrong = (
+                ("""
+                 def logits(self, layer: int, query: torch.Tensor, key: torch.Tensor,
+                            logits: torch.Tensor):
+                     return logits + logits.mean(-1, keepdim=True) * logits
+                 """, "causality", "a method mixes positions"),
+                ("""
+                 def distance_bias(self, layer: int, length: int):
+                     return self.scale * 0.0 + torch.ones(4, 2 * length - 1)
+                 """, "influence", "pe.scale"),
+                ("""
+                 def distance_bias(self, layer: int, length: int):
+                     rows = torch.ones(4, 2 * length - 1)
+                     return (self.scale.detach() + self.scale * 0.5) * rows.cumsum(1)
+                 """, "gradients", "off the finite difference"),
+                ("""
+                 def distance_bias(self, layer: int, length: int):
+                     self.step = self.step + 1.0
+                     return self.step * torch.arange(2 * length - 1) * self.scale
+                 """, "determinism", "different gradients"),
+                ("""
+                 def input_term(self, length: int):
+                     return torch.ones(length, 64) / 0.0
+                 """, "finite", "not finite"),
+                ("""
+                 def distance_bias(self, layer: int, length: int):
+                     return torch.ones(3, 2 * length - 1)
+                 """, "module", "distance_bias"),
+                ("""
+                 def input_term(self, length: int):
+                     return torch.zeros(1 << 46)
+                 """, "module", "can't allocate memory"))
+        self.saved({f"{i}.pt": methods for i, (methods, _, _) in enumerate(wrong)})
+        for i, (_, name, said) in enumerate(wrong):
+            with self.subTest(said=said):
+                result = self.pelab_db("check", f"{i}.pt", "--output", "json")
+                rows = {row["name"]: row for row in json.loads(result.stdout)["checks"]}
+                self.assertIn(name, rows, result.stdout)
+                self.assertIn(said, rows[name]["text"])
+                failed = rows[name]["status"] == "failed"
+                self.assertEqual((result.returncode, failed), (int(failed), name != "influence"))
+
+
+# The examples as the authors' code has these encodings, without a mask.
+PUBLISHED = """
+import sys
+from typing import Dict
+import torch
+import pelab
+sys.path.insert(0, {folder!r})
+from own_encodings import Alibi, Rope, Sinusoid
+
+class AuthorsAlibi(Alibi):
+    def configure(self, sizes: Dict[str, int], options: Dict[str, float]) -> None:
+        self.slopes = torch.exp(-torch.arange(sizes["heads"]) / sizes["heads"])
+
+class AuthorsRope(Rope):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("table", torch.zeros(1, 1))
+
+    def configure(self, sizes: Dict[str, int], options: Dict[str, float]) -> None:
+        size, width = sizes["head_size"], sizes["d_model"]
+        self.frequencies = torch.pow(10000.0, -torch.arange(0, size, 2,
+                                                            dtype=torch.float64) / size)
+        angles = (torch.arange(sizes["max_len"]).unsqueeze(1)
+                  * torch.pow(10000.0, -torch.arange(0, width, 2, dtype=torch.float64) / width))
+        self.table = torch.cat([angles.sin(), angles.cos()], 1)
+
+    def input_term(self, length: int) -> torch.Tensor:
+        return self.table[:length]
+
+pelab.save_encoding(AuthorsAlibi(), "authors_alibi.pt", name="authors_alibi")
+pelab.save_encoding(AuthorsRope(), "authors_rope.pt", name="authors_rope")
+"""
+
+
+class Same(OwnEncoding):
+    """The encodings that pelab brings, written as files, give the same counts: of every epoch and
+    of every ablated head."""
+
+    def same(self, pairs):
+        for brought, own in pairs.items():
+            with self.subTest(own=own):
+                self.assertEqual(self.outcome(own), self.outcome(brought))
+
+    def test_clean(self):
+        self.examples()
+        pes = ("[alibi, rope, absolute, {name: relative, init_std: 0}, "
+               + ", ".join(f"{{name: own, file: {name}.pt}}"
+                           for name in ("alibi", "rope", "sinusoid", "t5")) + "]")
+        self.ok(self.run_sweep(self.write("own.yaml", document(pes))))
+        self.assertEqual(self.states(), {"succeeded": 8})
+        self.same({"alibi": "own:alibi", "rope": "own:rope(base=10000)",
+                   "absolute": "own:sinusoid",
+                   "relative(init_std=0)": "own:t5(buckets=32,longest=128)"})
+
+    def test_published(self):
+        self.examples()
+        self.ok(self.python(self.write("published.py",
+                                       PUBLISHED.format(folder=str(EXAMPLE.parent)))))
+        pes = ("[alibi, rope, absolute, {name: own, file: authors_alibi.pt}, "
+               "{name: own, file: authors_rope.pt}, {name: own, file: sinusoid.pt}]")
+        self.ok(self.run_sweep(self.write("own.yaml", document(pes).replace("clean", "published"))))
+        self.assertEqual(self.states(), {"succeeded": 6})
+        self.same({"alibi": "own:authors_alibi", "rope": "own:authors_rope",
+                   "absolute": "own:sinusoid"})
+
+
+class Sweeps(OwnEncoding):
+    def test_one_machine(self):
+        self.examples()
+        pes = "[rope, {name: own, file: decay.pt, strength: [1, 4]}]"
+        self.ok(self.run_sweep(self.write("own.yaml", document(pes, "[0, 1]")),
+                               "--cpu-slots", "2", "--threads-per-slot", "1"))
+        self.assertEqual(self.states(), {"succeeded": 6})
+        self.assertEqual(self.labels(), ["own:decay(strength=1)", "own:decay(strength=4)", "rope"])
+        self.assertNotEqual(self.outcome("own:decay(strength=1)"),
+                            self.outcome("own:decay(strength=4)"))
+        again = self.ok(self.run_sweep(self.folder / "own.yaml"))
+        self.assertIn("6 succeeded", again.stdout)
+        self.ok(self.pelab_db("db", "check"))
+        for words in (("results",), ("deposits", "own"), ("jobs", "--where", "pe.encoding=decay"),
+                      ("ablation", "own", "--where", "pe=own")):
+            self.assertIn("decay", self.ok(self.pelab_db(*words)).stdout, words)
+
+    def test_two_workers_with_empty_caches(self):
+        self.examples()
+        self.server()
+        text = document("[{name: own, file: decay.pt}, {name: own, file: alibi.pt}]", "0..3")
+        self.ok(self.pelab("submit", self.write("own.yaml", text)))
+        self.worker("a", 1)
+        self.worker("b", 1)
+        self.wait_finished(8)
+        self.assertEqual(self.states(), {"succeeded": 8})
+        workers = self.query("SELECT count(DISTINCT worker) FROM v_attempts")
+        self.assertEqual(workers, [(2,)])
+        self.ok(self.pelab("extend", "own", "--seed", "4..5"))
+        self.wait_finished(12)
+
+    def test_claims_about_them_are_settled(self):
+        self.examples()
+        self.write("own.yaml", document("[nope, {name: own, file: decay.pt}]"))
+        sheet = self.write("claims.yaml", """
+name: own-claims
+sweep: own.yaml
+claims:
+  - id: decay-learns-something
+    between: {metric: test_accuracy, cell: pe.encoding=decay, low: 0, high: 1.01}
+  - id: decay-above-nope
+    above: {metric: test_accuracy, a: pe=own, b: pe=nope, by: -0.9}
+""")
+        settled = self.ok(subprocess.run(
+            [BIN / "pelab", "settle", sheet, "--db", self.db, "--max-jobs", "40"], cwd=self.folder,
+            capture_output=True, text=True, timeout=240))
+        self.assertIn("2 hold", settled.stdout)
+        stored, = self.query("SELECT sweep_document FROM sheets")[0]
+        self.assertIn(self.sha256("decay.pt"), stored)
+        shown = self.ok(self.pelab_db("claims", "show", sheet))
+        self.assertIn("2 hold", shown.stdout)
+        self.saved({"decay.pt": "def input_term(self, length: int):\n"
+                                "    return torch.zeros(length, 16)"})
+        other = self.pelab_db("claims", "show", sheet)
+        self.assertNotIn("2 hold", other.stdout, "with another file it is another sheet")
+
+    def test_python_submits_them(self):
+        self.examples()
+        self.server()
+        self.worker("w", 1)
+        path = self.write("own.yaml", document("{name: own, file: some/where.pt, strength: 2}"))
+        script = self.write("submit.py", f"""
+import pelab
+with pelab.connect({self.socket!r}) as coordinator:
+    for files in ({{"some/where.pt": "none.pt"}}, {{"some/where.pt": "own.yaml"}}):
+        try:
+            coordinator.submit({str(path)!r}, own_files=files)
+        except pelab.PelabError as error:
+            print(type(error).__name__, error)
+    made = coordinator.submit({str(path)!r}, own_files={{"some/where.pt": "decay.pt"}})
+    coordinator.wait(made.sweep_id)
+    print(coordinator.results("own")["pe_label"].tolist())
+""")
+        said = self.ok(self.python(script)).stdout
+        self.assertIn("NotFound cannot read none.pt", said)
+        self.assertIn("InvalidInput own.yaml is no file of an encoding", said)
+        self.assertIn("['own:decay(strength=2)']", said)
+
+    def test_the_document_is_checked_with_the_file(self):
+        self.examples()
+        for pes, said in (("{name: own, file: none.pt}", "own.yaml:4:23: cannot read"),
+                          ("{name: own, file: own.yaml}", "this is no TorchScript file"),
+                          ("{name: own, file: decay.pt, strenth: 1}", "did you mean strength?"),
+                          ("{name: own, file: decay.pt, strength: 101}",
+                           "own.yaml:4:43: pe.strength must be a number from 0 to 100, not 101"),
+                          ("own", "an own encoding needs a file")):
+            result = self.run_sweep(self.write("own.yaml", document(pes)))
+            self.assertEqual(result.returncode, 2, result.stdout + result.stderr)
+            self.assertIn(said, result.stderr)
+            self.assertNotIn("Traceback", result.stderr)
+        self.assertFalse(pathlib.Path(self.db).exists(), "nothing is begun for a wrong document")
+
+
+# Methods that are wrong at the trainer, and what the job's error says.
+WRONG = {
+    "shape": ("""
+        def distance_bias(self, layer: int, length: int):
+            return self.scale[0] * torch.ones(4, length)
+        """, ["mine", "distance_bias", "47"]),
+    "integers": ("""
+        def distance_bias(self, layer: int, length: int):
+            return torch.ones(4, 2 * length - 1, dtype=torch.long)
+        """, ["mine", "distance_bias", "Float"]),
+    "raises": ("""
+        def distance_bias(self, layer: int, length: int):
+            assert length < 3, "too long for me"
+            return torch.ones(4, 2 * length - 1)
+        """, ["mine", "distance_bias", "too long for me"]),
+    "nan": ("""
+        def distance_bias(self, layer: int, length: int):
+            return self.scale * torch.full([4, 2 * length - 1], float("nan"))
+        """, ["loss"]),
+    "transform": ("""
+        def transform(self, layer: int, side: int, x: torch.Tensor, length: int):
+            return x[:, :, :, :2]
+        """, ["mine", "transform"]),
+    "logits": ("""
+        def logits(self, layer: int, query: torch.Tensor, key: torch.Tensor,
+                   logits: torch.Tensor):
+            return logits.sum()
+        """, ["mine", "logits"]),
+    "configure": ("""
+        def configure(self, sizes: Dict[str, int], options: Dict[str, float]):
+            self.step = options["none"]
+        def input_term(self, length: int):
+            return torch.ones(length, 16)
+        """, ["mine", "configure"]),
+    "scalar": ("""
+        def configure(self, sizes: Dict[str, int], options: Dict[str, float]):
+            self.scale = torch.ones([])
+        def input_term(self, length: int):
+            return self.scale * torch.ones(length, 16)
+        """, ["mine", "scale"]),
+}
+
+
+class Faults(OwnEncoding):
+    def test_killed_in_the_middle_it_gives_the_same(self):
+        self.examples()
+        text = document("[{name: own, file: decay.pt}, {name: own, file: rope.pt}]", "[0, 1]")
+        text = text.replace("epochs: 2", "epochs: 16")
+        self.ok(self.run_sweep(self.write("own.yaml", text), "--cpu-slots", "2",
+                               "--threads-per-slot", "1"))
+        undisturbed = self.results()
+        self.db = self.folder / "killed.db"
+        for round_number in range(3):
+            programs = [self.server(), self.worker("a", 1), self.worker("b", 1)]
+            self.ok(self.pelab("submit", self.folder / "own.yaml"))
+            if round_number < 2:
+                seen = self.epochs()
+                wait_until(lambda: self.epochs() > seen + 3, 60, "some epochs")
+                for process in programs:
+                    process.kill()
+                    process.wait()
+        self.wait_finished(4)
+        self.assertGreater(len(self.query("SELECT 1 FROM v_attempts")), 4, "nothing was killed")
+        self.assertEqual(self.results(), undisturbed)
+        self.ok(self.pelab("cancel", "own"))
+        self.ok(self.pelab_db("db", "check"))
+
+    def epochs(self):
+        return self.query("SELECT count(*) FROM v_curves")[0][0]
+
+    def test_a_worker_may_refuse_them(self):
+        self.examples()
+        self.server()
+        self.worker("off", 1, "--own-encodings", "off")
+        text = document("[nope, {name: own, file: decay.pt}]")
+        self.ok(self.pelab("submit", self.write("own.yaml", text)))
+        wait_until(lambda: self.states() == {"queued": 1, "succeeded": 1}, 60,
+                   "the job of nope alone")
+        self.assertRegex(self.ok(self.pelab("status", "own")).stdout, "its trainer has no pe own")
+        self.worker("on", 1)
+        self.wait_finished(2)
+
+    def test_a_file_that_the_coordinator_lost_is_sent_again(self):
+        self.examples()
+        self.server()
+        self.ok(self.pelab("submit", self.write("own.yaml",
+                                                document("{name: own, file: decay.pt}"))))
+        lost = [path for path in pathlib.Path(f"{self.db}.artifacts").rglob("*") if path.is_file()
+                and path.read_bytes() == (self.folder / "decay.pt").read_bytes()]
+        self.assertEqual(len(lost), 1)
+        lost[0].unlink()
+        self.worker("w", 1)
+        wait_until(lambda: self.states() == {"failed": 1}, 120, "the job to fail")
+        (error,), = self.query("SELECT error FROM v_jobs")
+        self.assertIn("submit the sweep again", error)
+        self.ok(self.pelab("submit", "own.yaml"))
+        self.ok(self.pelab("retry", "own"))
+        self.wait_finished(1)
+
+
+class Wrong(OwnEncoding):
+    def test_a_wrong_method_fails_its_job_and_the_worker_goes_on(self):
+        self.saved({f"{name}.pt": methods for name, (methods, _) in WRONG.items()})
+        files = [f"{{name: own, file: {name}.pt}}" for name in WRONG]
+        self.server()
+        self.worker("w", 1)
+        text = document(f"[{', '.join(files)}, nope]")
+        self.ok(self.pelab("submit", self.write("own.yaml", text)))
+        wait_until(lambda: not self.query("SELECT 1 FROM v_jobs WHERE state IN ('queued', "
+                                          "'assigned', 'running')"), 180, "every job to end")
+        self.assertEqual(self.states(), {"failed": len(WRONG), "succeeded": 1})
+        for name, (_, said) in WRONG.items():
+            sha256 = self.sha256(f"{name}.pt")
+            (error,), = self.query("SELECT error FROM v_jobs WHERE spec_json ->> '$.pe.file' = ?",
+                                   sha256)
+            for text in said:
+                self.assertIn(text, error, name)
+            self.assertNotIn("Traceback", error, name)
+            self.assertNotIn("Exception raised from", error, name)
+            self.assertLess(len(error), 600, name)
+
+    def test_save_encoding_says_what_is_wrong(self):
+        good = "def input_term(self, length: int):\n    return self.scale"
+        wrong = (("def distance_bias(self, layer: int):\n    return self.scale", "name='mine'",
+                  "distance_bias takes (layer); it must take (layer, length)"),
+                 ("def other(self):\n    return self.scale", "name='mine'", "none of the methods"),
+                 ("def input_term(self, length: int):\n    return eval('1')", "name='mine'",
+                  "torch.jit.script cannot compile"),
+                 (good, "name='My PE'", "the encoding's name is 'My PE'"),
+                 (good, "name='mine', options={'a': pelab.real(2, 0, 1)}",
+                  "option a: its default 2.0"),
+                 (good, "name='mine', options={'file': pelab.flag(True)}", "neither name nor file"))
+        said = self.save([("mine.pt", methods, arguments) for methods, arguments, _ in wrong])
+        self.assertEqual(len(said), len(wrong), said)
+        for line, (_, _, words) in zip(said, wrong):
+            self.assertIn(words, line)
+        self.assertFalse((self.folder / "mine.pt").exists())
+
+    def test_the_same_code_gives_the_same_file(self):
+        methods = "def input_term(self, length: int):\n    return self.scale"
+        self.saved({"a.pt": methods})
+        self.saved({"b.pt": "\n\n# a comment\n" + methods})
+        self.assertEqual(self.sha256("a.pt"), self.sha256("b.pt"))
+        with zipfile.ZipFile(self.folder / "a.pt") as archive:
+            declared = json.loads(archive.read("archive/extra/pelab.json"))
+        self.assertEqual((declared["name"], declared["methods"]), ("mine", ["input_term"]))
+
+
+if __name__ == "__main__":
+    os.environ.setdefault("PYTHONDONTWRITEBYTECODE", "1")
+    unittest.main()

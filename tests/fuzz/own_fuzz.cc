@@ -1,0 +1,47 @@
+// Any bytes as the file of an own encoding, and as its declaration.
+#include <fstream>
+
+#include "core/catalog/own_pe.h"
+#include "core/torchscript/archive.h"
+#include "tests/fuzz/fuzz.h"
+#include "tests/support/temp_dir.h"
+
+namespace {
+
+using namespace pelab;  // NOLINT(google-build-using-namespace)
+using fuzz::Require;
+
+void CheckEncoding(const experiment::OwnEncoding& encoding) {
+  const std::string json = experiment::ToJson(encoding);
+  const experiment::OwnEncodingResult again = experiment::ParseOwnEncoding(json);
+  Require(again.problem.empty(), "a declaration reads back", again.problem);
+  Require(experiment::ToJson(again.encoding) == json, "a declaration is the same again", json);
+  const std::string options = experiment::OptionsText(encoding, {});
+  Require(catalog::IsOptionsText(options), "the options are a value of their field", options);
+  Require(experiment::OptionValues(options).size() == encoding.options.size(),
+          "each option has a value", options);
+}
+
+void CheckFile(std::string_view text) {
+  static const TempDir directory;
+  const std::string path = directory / "own.pt";
+  std::ofstream(path, std::ios::binary | std::ios::trunc) << text;
+  const auto encoding = torchscript::ReadEncodingFile(path);
+  if (!encoding.ok()) return fuzz::RequireRefusal(encoding.status());
+  Require(catalog::IsHash(encoding->sha256), "a file has its hash", encoding->sha256);
+  CheckEncoding(*encoding);
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  const std::string_view text(reinterpret_cast<const char*>(data), size);
+  const experiment::OwnEncodingResult read = experiment::ParseOwnEncoding(text);
+  if (read.problem.empty()) {
+    CheckEncoding(read.encoding);
+  } else {
+    fuzz::RequireSentence(read.problem);
+  }
+  CheckFile(text);
+  return 0;
+}
