@@ -25,7 +25,17 @@ struct Kind {
   const char* name;
   const std::vector<catalog::Entry>& (*entries)();
 };
-constexpr Kind kKinds[] = {{"pe", catalog::Pes},
+// The one from a file comes last.
+const std::vector<catalog::Entry>& Encodings() {
+  static const std::vector<catalog::Entry> all = [] {
+    std::vector<catalog::Entry> entries = catalog::Pes();
+    entries.push_back(catalog::OwnPe());
+    return entries;
+  }();
+  return all;
+}
+
+constexpr Kind kKinds[] = {{"pe", Encodings},
                            {"task", catalog::Tasks},
                            {"protocol", catalog::Protocols},
                            {"analysis", catalog::Analyses},

@@ -19,6 +19,7 @@
 #include "core/base/strings.h"
 #include "core/experiment/sweep.h"
 #include "core/render/text.h"
+#include "core/rpc/status.h"
 #include "core/rpc/sweep_document.h"
 #include "core/rpc/token_variable.h"
 #include "core/torchscript/archive.h"
@@ -68,6 +69,17 @@ std::string DefaultOf(const OwnOption& option) {
                 ")");
 }
 
+// The messages alone: nobody wrote the document that has the places.
+absl::Status WithoutPlaces(const absl::Status& status) {
+  const auto violations = rpc::GetViolations(status);
+  if (!violations) return status;
+  std::string text;
+  for (const v1::Violation& violation : violations->violations()) {
+    text += Concat(text.empty() ? "" : "; ", violation.message());
+  }
+  return absl::InvalidArgumentError(text);
+}
+
 // A small model with this encoding, as the sweeps of docs/sweeps/small have it.
 absl::StatusOr<experiment::Cell> SmallJob(const CheckCommandOptions& options,
                                           const OwnEncoding& encoding) {
@@ -91,9 +103,9 @@ absl::StatusOr<experiment::Cell> SmallJob(const CheckCommandOptions& options,
   for (const std::string& flag : options.set) {
     PELAB_ASSIGN_OR_RETURN(*overrides.Add(), ParseOverride(flag));
   }
-  PELAB_ASSIGN_OR_RETURN(const experiment::Sweep sweep,
-                         rpc::ParseSweepDocument(document, overrides));
-  if (auto cell = sweep.At(0)) return *std::move(cell);
+  const auto sweep = rpc::ParseSweepDocument(document, overrides);
+  if (!sweep.ok()) return WithoutPlaces(sweep.status());
+  if (auto cell = sweep->At(0)) return *std::move(cell);
   return absl::InvalidArgumentError("--set and --option must leave one job");
 }
 
@@ -175,8 +187,9 @@ absl::StatusOr<int> Run(const Context& context, const CheckCommandOptions& optio
     json["parameters"] = found.value("parameters", 0);
     json["checks"] = found["checks"];
     for (const Json& row : found["checks"]) failed |= row.value("status", "") == "failed";
-    text += Concat("trained  ", found.value("parameters", 0), " parameters of its own\n\n",
-                   ChecksText(found["checks"]));
+    const int parameters = found.value("parameters", 0);
+    text += Concat("trained  ", parameters, parameters == 1 ? " parameter" : " parameters",
+                   " of its own\n\n", ChecksText(found["checks"]));
   }
   PutRow(context, json, text, {"name", "sha256"});
   return failed ? kExitFailed : kExitOk;

@@ -10,6 +10,7 @@
 #include "core/base/status.h"
 #include "core/base/strings.h"
 #include "core/experiment/sweep_name.h"
+#include "core/render/text.h"
 #include "core/results/rows.h"
 
 namespace pelab::client {
@@ -27,6 +28,27 @@ std::string Again(const Context& context, const v1::Sweep& sweep, bool by_name) 
   for (const char* command : {"curves", "ablation", "deposits"}) {
     text +=
         Concat("  pelab ", command, " ", by_name ? sweep.name() : "--sweep " + number, where, "\n");
+  }
+  return text;
+}
+
+}  // namespace
+
+namespace {
+
+// Why jobs failed: the first few, and where the others are.
+std::string FailuresText(const results::JobList& jobs, const v1::Sweep& sweep) {
+  constexpr std::size_t kShown = 5;
+  std::string text;
+  std::size_t failed = 0;
+  for (const v1::JobRow& job : jobs.rows()) {
+    if (job.state() != v1::JOB_STATE_FAILED || ++failed > kShown) continue;
+    text += Concat("job ", job.job_id(), " (", render::Escape(JobLabel(job)),
+                   "): ", render::Escape(job.error()), "\n");
+  }
+  if (failed > kShown) {
+    text +=
+        Concat("and ", failed - kShown, " more: pelab jobs ", sweep.name(), " --state failed\n");
   }
   return text;
 }
@@ -51,7 +73,7 @@ absl::Status ReportRun(const Context& context, DataSource& source, const v1::Swe
         {.json = json, .columns = results::CellColumns(cells), .csv = [&] { return groups; }});
     return absl::OkStatus();
   }
-  context.out(EndText(sweep) + "\n");
+  context.out(EndText(sweep) + "\n" + FailuresText(jobs, sweep));
   if (jobs.empty()) return absl::OkStatus();
   context.out("\n" + CellTableText(cells, context.style));
   results::MeanCurves means(cells, "test_accuracy");

@@ -212,7 +212,8 @@ absl::Status SweepsService::Refused(const access::Caller& caller, const v1::Subm
     hint = absl::StrCat("; seeds are added to it by `pelab extend ", row.sweep_id(), " --seed …`");
   }
   return absl::AlreadyExistsError(absl::StrCat(
-      sweep, " was submitted with another document or other overrides", hint,
+      sweep, " was submitted with another document, other overrides or other files of encodings",
+      hint,
       "; nothing was stored: give this one a name of its own (--name NAME), or make it another "
       "sweep of that name (--new)"));
 }

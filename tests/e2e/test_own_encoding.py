@@ -139,7 +139,7 @@ class Check(OwnEncoding):
                  def distance_bias(self, layer: int, length: int):
                      self.step = self.step + 1.0
                      return self.step * torch.arange(2 * length - 1) * self.scale
-                 """, "determinism", "different gradients"),
+                 """, "module", "sets self.step"),
                 ("""
                  def input_term(self, length: int):
                      return torch.ones(length, 64) / 0.0
@@ -453,7 +453,12 @@ class Wrong(OwnEncoding):
                  (good, "name='My PE'", "the encoding's name is 'My PE'"),
                  (good, "name='mine', options={'a': pelab.real(2, 0, 1)}",
                   "option a: its default 2.0"),
-                 (good, "name='mine', options={'file': pelab.flag(True)}", "neither name nor file"))
+                 (good, "name='mine', options={'file': pelab.flag(True)}", "neither name nor file"),
+                 (good, "name='mine', options={'a': 1.0}", "option 'a' is 1.0; write pelab.real"),
+                 ("def distance_bias(self, layer, length):\n    return self.scale", "name='mine'",
+                  "annotate its argument layer: int"),
+                 ("def distance_bias(self, length: int, layer: int):\n    return self.scale",
+                  "name='mine'", "it must take (layer, length)"))
         said = self.save([("mine.pt", methods, arguments) for methods, arguments, _ in wrong])
         self.assertEqual(len(said), len(wrong), said)
         for line, (_, _, words) in zip(said, wrong):

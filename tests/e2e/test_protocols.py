@@ -76,7 +76,7 @@ class Matched(Case):
     def test_runs_with_every_encoding(self):
         known = json.loads(
             self.ok(self.pelab_db("catalog", "pe", "--output", "json")).stdout)["entries"]
-        names = [entry["name"] for entry in known]
+        names = [entry["name"] for entry in known if entry["name"] != "own"]  # which needs a file
         path = self.write("sweep.yaml", under("matched", pes="[" + ", ".join(names) + "]",
                                               seeds="[0]", epochs=1, train_examples=64))
         result = self.ok(self.run_sweep(path, "--cpu-slots", 2))

@@ -31,6 +31,7 @@ OF_JOBS = ["results", "curves", "ablations", "deposits", "analyses", "attempts",
 
 # Covers every part of the language (docs/formats.md, "Conditions and metrics").
 CONDITIONS = [
+    "pe=rope seed=0", "pe=rope seed=0 or pe=nope seed=1", "not pe=rope seed=0",
     "pe=rope", "seed=1,pe=nope", "train.lr=1e-3", "state=failed", "test_accuracy>0.1,seed<=0",
     "pe!=rope", "pe in (rope, alibi) and not seed=1", "(pe=rope or seed=0) and state=succeeded",
     "not (pe=nope or seed=1)", "pe=rope or pe=nope and seed=1", "seed in (1..7)",

@@ -27,6 +27,7 @@ METHODS = {
     "distance_factor": ("layer", "length"),
 }
 # Called once before them, if the module has them.
+INTEGERS = {"layer", "side", "length", "seed"}
 PREPARING = {"configure": ("sizes", "options"), "reset": ("seed",)}
 NAME = re.compile(r"[a-z][a-z0-9_]{0,39}")
 WIDEST = 1e15
@@ -52,6 +53,9 @@ def real(default: float, low: float, high: float, help: str = "") -> Option:
 
 def integer(default: int, low: int, high: int, help: str = "") -> Option:
     """An option that is an integer from low to high."""
+    for number in (default, low, high):
+        if int(number) != number:
+            raise _refuse(f"an integer option has the number {number}")
     return Option("int", int(default), int(low), int(high), help)
 
 
@@ -65,12 +69,17 @@ def _refuse(message: str) -> InvalidInput:
 
 
 def _option_json(name: str, option: Option) -> dict[str, Any]:
+    if not isinstance(option, Option):
+        raise _refuse(f"option {name!r} is {option!r}; write pelab.real(default, low, high), "
+                      "pelab.integer(default, low, high) or pelab.flag(default)")
     if not NAME.fullmatch(name) or name in ("name", "file"):
         raise _refuse(f"an option is named {name!r}; allowed: a lower-case letter, then letters, "
                       "digits or underscores, and neither name nor file")
     shown: dict[str, Any] = {"name": name, "type": option.type, "default": option.default}
     if option.type != "bool":
         assert option.low is not None and option.high is not None
+        if option.low > option.high:
+            raise _refuse(f"option {name}: its low {option.low} is above its high {option.high}")
         if not -WIDEST <= option.low <= option.default <= option.high <= WIDEST:
             raise _refuse(f"option {name}: its default {option.default} is not from {option.low} "
                           f"to {option.high}")
@@ -88,9 +97,14 @@ def _export(torch: Any, module: Any) -> list[str]:
         method = getattr(type(module), name, None)
         if method is None:
             continue
-        found = tuple(inspect.signature(method).parameters)[1:]
-        if len(found) != len(takes):
+        parameters = list(inspect.signature(method).parameters.values())[1:]
+        found = tuple(parameter.name for parameter in parameters)
+        if len(found) != len(takes) or (found != takes and sorted(found) == sorted(takes)):
             raise _refuse(f"{name} takes ({', '.join(found)}); it must take ({', '.join(takes)})")
+        for parameter, meant in zip(parameters, takes):
+            if meant in INTEGERS and parameter.annotation not in (int, "int"):
+                raise _refuse(f"{name}: annotate its argument {parameter.name}: int; TorchScript "
+                              "takes what has no annotation for a tensor")
         torch.jit.export(method)
     hooks = [name for name in METHODS if getattr(type(module), name, None) is not None]
     if not hooks:
@@ -123,6 +137,8 @@ def save_encoding(module: Any, path: str | os.PathLike[str], *, name: str,
     if not NAME.fullmatch(name):
         raise _refuse(f"the encoding's name is {name!r}; allowed: a lower-case letter, then up to "
                       "39 lower-case letters, digits or underscores")
+    if isinstance(module, torch.jit.ScriptModule):
+        raise _refuse("the encoding is scripted already; give the torch.nn.Module itself")
     if not isinstance(module, torch.nn.Module):
         raise _refuse(f"the encoding is a {type(module).__name__}; it must be a torch.nn.Module")
     hooks = _export(torch, module)

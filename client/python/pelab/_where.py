@@ -181,10 +181,15 @@ class _Parser:
 
     def _all(self, depth: int) -> Predicate:
         terms = [self._one(depth)]
-        while self._take(",") or self._take_word("and"):
+        while self._take(",") or self._take_word("and") or self._another():
             terms.append(self._one(depth))
         return (terms[0] if len(terms) == 1 else lambda jobs, index: all(term(jobs, index)
                                                                          for term in terms))
+
+    def _another(self) -> bool:
+        """Whether another condition follows at once: "and" may be left out between two."""
+        name = self._name().lower()
+        return bool(name) and name not in ("and", "or", "in")
 
     def _one(self, depth: int) -> Predicate:
         if depth == _MAX_DEPTH:

@@ -383,9 +383,11 @@ absl::Status UnknownField(const std::string& name) {
     if (!repeated) known.push_back(field.name);
   }
   const std::string_view near = catalog::DidYouMean(name, known);
+  const bool of_pe = name.substr(0, 3) == "pe.";
   return absl::InvalidArgumentError(Concat(
       "unknown field \"", name, "\" in a condition; ",
-      near.empty() ? Concat("known: ", Join(known, ", ")) : Concat("did you mean ", near, "?")));
+      near.empty() ? Concat("known: ", Join(known, ", ")) : Concat("did you mean ", near, "?"),
+      of_pe ? " (the options of an own encoding are one field: pe.options=alpha=0.5)" : ""));
 }
 
 }  // namespace

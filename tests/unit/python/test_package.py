@@ -241,7 +241,7 @@ class Where(unittest.TestCase):
             "pee=rope": 'column 1: unknown field "pee" in a condition; did you mean '
                         'pe', "pe": 'expected after "pe" one of',
             "pe=": "a value", "(pe=rope": '"and", "or" or ")"', "pe=rope)": "the end",
-            "pe=rope nope": 'column 9: expected "and", "or"', "pe<rope": "is not a number",
+            "pe=rope nope": 'column 9: unknown field "nope"', "pe<rope": "is not a number",
             "pe<3": "needs a number", "seed ~ 3": "needs a text", "seed in 3": "a list of values",
             "seed in (3": '"," or ")"', "pe='rope": "the quote is not closed", "and": "FIELD=VALUE",
             "=3": "FIELD=VALUE", "x'; DROP TABLE jobs; --=1": "unknown field",

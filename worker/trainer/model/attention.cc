@@ -24,7 +24,7 @@ at::Tensor ByHead(const at::Tensor& bias, const at::Tensor& x) {
 // x (B, n, H, w), the last n of `positions` positions, with bias added and rotated.
 at::Tensor Prepared(const at::Tensor& x, const at::Tensor& bias, const at::Tensor& rotations,
                     std::int64_t positions) {
-  const at::Tensor with_bias = WithHeadBias(x, bias);
+  at::Tensor with_bias = WithHeadBias(x, bias);
   if (!rotations.defined()) return with_bias;
   return TurnPairs(with_bias, rotations.narrow(0, positions - x.size(1), x.size(1)));
 }

@@ -112,6 +112,17 @@ void RefuseRandomNumbers(const torch::jit::Method& method, const OwnSource& sour
   });
 }
 
+// The order of the calls is not fixed, and a resumed training begins with a new module.
+void RefuseChanges(const torch::jit::Method& method, const OwnSource& source) {
+  const std::shared_ptr<torch::jit::Graph> graph = method.graph()->copy();
+  torch::jit::Inline(*graph);
+  ForEachNode(graph->block(), [&](const torch::jit::Node& node) {
+    if (node.kind() != c10::prim::SetAttr) return;
+    FailOwn(source.name, "the method " + method.name() + " sets self." + node.s(c10::attr::name) +
+                             "; allowed: in configure and reset only");
+  });
+}
+
 // A worker runs files that others wrote.
 void RefuseFiles(const torch::jit::Module& module, const OwnSource& source) {
   for (const torch::jit::Function* function :
@@ -165,7 +176,9 @@ void CheckModule(const torch::jit::Module& module, const OwnSource& source) {
                                SignatureText(signature.name, signature.arguments, "Tensor"));
     }
     CheckSignature(*method, signature, source);
-    if (hook) RefuseRandomNumbers(*method, source);
+    if (!hook) continue;
+    RefuseRandomNumbers(*method, source);
+    RefuseChanges(*method, source);
   }
 }
 
