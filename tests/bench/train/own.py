@@ -26,7 +26,7 @@ PAIRS = (("rope", "rope"), ("alibi", "alibi"), ("absolute", "sinusoid"),
 SIZES = {
     "small": {"length": 32, "examples": 4000, "d_model": 64, "heads": 4, "layers": 2, "d_ff": 128,
               "batch": 64},
-    "paper": {"length": 128, "examples": 256, "d_model": 256, "heads": 16, "layers": 6,
+    "paper": {"length": 128, "examples": 64, "d_model": 256, "heads": 16, "layers": 6,
               "d_ff": 512, "batch": 64},
 }
 DOCUMENT = """
