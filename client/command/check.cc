@@ -124,7 +124,7 @@ absl::StatusOr<Said> RunTrainer(std::vector<std::string> argv) {
   PELAB_ASSIGN_OR_RETURN(Process process, Process::Spawn(spawn));
   out.write.Reset();
   Said said;
-  PELAB_RETURN_IF_ERROR(ReadPieces(out.read.get(), "the trainer", [&](std::string piece) {
+  PELAB_RETURN_IF_ERROR(ReadPieces(out.read.get(), "the trainer", [&](const std::string& piece) {
     said.out += piece;
     return said.out.size() <= kMostOutput
                ? absl::OkStatus()

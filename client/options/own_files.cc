@@ -19,7 +19,6 @@ namespace {
 
 using experiment::YamlNode;
 using experiment::YamlPointer;
-using Kind = YamlNode::Kind;
 
 const YamlNode* Member(const YamlNode& map, std::string_view key) {
   for (const experiment::YamlMember& member : map.members) {
@@ -36,7 +35,7 @@ std::vector<const YamlNode*> FilesIn(const YamlNode& root) {
   const auto look = [&](const YamlNode& item) {
     const YamlNode* name = Member(item, "name");
     const YamlNode* file = Member(item, "file");
-    if (name == nullptr || file == nullptr || file->kind != Kind::kScalar) return;
+    if (name == nullptr || file == nullptr || file->kind != YamlNode::Kind::kScalar) return;
     if (name->text == catalog::OwnPe().name) files.push_back(file);
   };
   look(*pe);

@@ -16,9 +16,9 @@ struct Module;
 namespace pelab::trainer {
 
 // Throws TrainerError(kBadSpec) if the module lacks a declared method, if a method has other
-// arguments than docs/own-encodings.md says, if a method beside `configure` and `reset` draws random
-// numbers or sets an attribute (results would differ after a resumed run), or if any function reads
-// or writes files.
+// arguments than docs/own-encodings.md says, if a method beside `configure` and `reset` draws
+// random numbers or sets an attribute (results would differ after a resumed run), or if any
+// function reads or writes files.
 void CheckModule(const torch::jit::Module& module, const OwnSource& source);
 
 // The sizes that each dimension may have.
