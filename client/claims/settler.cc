@@ -91,6 +91,7 @@ absl::StatusOr<int> Settler::Run(Coordinator& coordinator) {
 
 // Also queues again what was cancelled or failed in a round that is under way.
 absl::StatusOr<v1::Settlement> Settler::Register(Coordinator& coordinator) {
+  PELAB_RETURN_IF_ERROR(SendOwnFiles(file_.own_files, coordinator));
   PELAB_ASSIGN_OR_RETURN(const auto known, FindRegistered(coordinator, file_.sha256));
   if (known) {
     v1::AdvanceRequest request;
@@ -99,7 +100,6 @@ absl::StatusOr<v1::Settlement> Settler::Register(Coordinator& coordinator) {
     return coordinator.Advance(request);
   }
   if (options_.slots == 0) PELAB_RETURN_IF_ERROR(WaitForSlots(coordinator));
-  PELAB_RETURN_IF_ERROR(SendOwnFiles(file_.own_files, coordinator));
   v1::RegisterSheetRequest request;
   request.set_document(file_.document);
   request.set_file_name(file_.name);

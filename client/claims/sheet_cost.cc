@@ -30,7 +30,7 @@ std::string JobsText(std::int64_t jobs, const std::optional<double>& seconds) {
 }
 
 std::string CellLabel(const experiment::Cell& cell) {
-  return Concat(cell.pe_label, " ", cell.job.task, " ", cell.protocol_label);
+  return Concat(cell.pe_label, " ", cell.task_label, " ", cell.protocol_label);
 }
 
 // The fewest seeds that can decide every claim at once, if every seed agrees.
@@ -131,7 +131,7 @@ render::Json CostJson(const claims::BoundSheet& sheet, const SheetCost& cost) {
   for (const CellCost& cell : cost.cells) {
     const experiment::Cell& of = sheet.configurations[cell.configuration];
     cells.push_back({{"pe", of.pe_label},
-                     {"task", of.job.task},
+                     {"task", of.task_label},
                      {"protocol", of.protocol_label},
                      {"claims", cell.claims},
                      {"stored", cell.stored},

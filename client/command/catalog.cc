@@ -25,18 +25,8 @@ struct Kind {
   const char* name;
   const std::vector<catalog::Entry>& (*entries)();
 };
-// The one from a file comes last.
-const std::vector<catalog::Entry>& Encodings() {
-  static const std::vector<catalog::Entry> all = [] {
-    std::vector<catalog::Entry> entries = catalog::Pes();
-    entries.push_back(catalog::OwnPe());
-    return entries;
-  }();
-  return all;
-}
-
-constexpr Kind kKinds[] = {{"pe", Encodings},
-                           {"task", catalog::Tasks},
+constexpr Kind kKinds[] = {{"pe", catalog::PesAndOwn},
+                           {"task", catalog::TasksAndOwn},
                            {"protocol", catalog::Protocols},
                            {"analysis", catalog::Analyses},
                            {"claim", claims::KindEntries},
@@ -100,8 +90,7 @@ std::string FieldDetails(const catalog::Field& field, int width) {
                      Hanging("  default:  ", DefaultText(field), width);
   if (!field.unit.empty()) text += Concat("  unit:     ", field.unit, "\n");
   if (field.applies_when) {
-    text += Concat("  only where ", field.applies_when->field, " is ", field.applies_when->choice,
-                   "\n");
+    text += Concat("  only where ", field.applies_when->ToText(), "\n");
   }
   return text;
 }

@@ -1,12 +1,12 @@
-// check: what is in the file of an own encoding, and whether a trainer can use it.
+// check: what is in a file of an own encoding or of own data, and whether it can be used.
 #include <CLI/CLI.hpp>
-#include <cstdlib>
 #include <filesystem>
 #include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "client/command/check_data.h"
 #include "client/command/commands.h"
 #include "client/options/filter.h"
 #include "client/terminal/put.h"
@@ -17,7 +17,10 @@
 #include "core/base/process.h"
 #include "core/base/status.h"
 #include "core/base/strings.h"
+#include "core/base/temporary_folder.h"
+#include "core/experiment/declaration.h"
 #include "core/experiment/sweep.h"
+#include "core/own_files/own_file.h"
 #include "core/render/text.h"
 #include "core/rpc/status.h"
 #include "core/rpc/sweep_document.h"
@@ -40,28 +43,6 @@ struct CheckCommandOptions {
 
 constexpr int kExitFailed = 1;
 constexpr std::size_t kMostOutput = 1 << 20;  // bytes that a trainer may print
-
-// A folder that goes with this object.
-class Scratch {
- public:
-  static absl::StatusOr<Scratch> Make() {
-    const std::error_code none;
-    std::string path = (std::filesystem::temp_directory_path() / "pelab-check-XXXXXX").string();
-    if (mkdtemp(path.data()) == nullptr) return ErrnoStatus(errno, "cannot create " + path);
-    return Scratch(std::move(path));
-  }
-  Scratch(Scratch&& other) noexcept : path_(std::exchange(other.path_, "")) {}
-  ~Scratch() {
-    std::error_code ignored;
-    if (!path_.empty()) std::filesystem::remove_all(path_, ignored);
-  }
-  std::string operator/(const std::string& name) const { return path_ + "/" + name; }
-  const std::string& path() const { return path_; }
-
- private:
-  explicit Scratch(std::string path) : path_(std::move(path)) {}
-  std::string path_;
-};
 
 std::string DefaultOf(const OwnOption& option) {
   const std::string name = "pe." + option.name;
@@ -134,11 +115,13 @@ absl::StatusOr<Said> RunTrainer(std::vector<std::string> argv) {
   return said;
 }
 
-// What the trainer found, with what the file declares.
+// Tries the encoding in a trainer. Returns its answer: {"parameters", "checks"}.
 absl::StatusOr<Json> Tried(const CheckCommandOptions& options, const OwnEncoding& encoding) {
   PELAB_ASSIGN_OR_RETURN(const experiment::Cell cell, SmallJob(options, encoding));
   PELAB_ASSIGN_OR_RETURN(const std::string trainer, FindProgram("pelab-trainer"));
-  PELAB_ASSIGN_OR_RETURN(const Scratch scratch, Scratch::Make());
+  PELAB_ASSIGN_OR_RETURN(
+      const TemporaryFolder scratch,
+      TemporaryFolder::Make((std::filesystem::temp_directory_path() / "pelab-check-").string()));
   PELAB_ASSIGN_OR_RETURN(const std::string bytes,
                          ReadFile(options.file, experiment::kMaxEncodingBytes));
   PELAB_RETURN_IF_ERROR(WriteNewFile(scratch / encoding.sha256, bytes));
@@ -178,6 +161,14 @@ std::string ChecksText(const Json& checks) {
 }
 
 absl::StatusOr<int> Run(const Context& context, const CheckCommandOptions& options) {
+  if (own_files::LooksLikeData(options.file)) {
+    if (options.options.empty() && options.set.empty() && !options.declaration_only) {
+      return CheckData(context, options.file);
+    }
+    return absl::InvalidArgumentError(
+        Concat(options.file, " is a file of data; --option, --set and --declaration are for an "
+                             "encoding"));
+  }
   PELAB_ASSIGN_OR_RETURN(const OwnEncoding encoding, torchscript::ReadEncodingFile(options.file));
   Json json = ParseJson<Json>(experiment::ToJson(encoding));
   std::string text = DeclaredText(encoding);
@@ -200,15 +191,17 @@ absl::StatusOr<int> Run(const Context& context, const CheckCommandOptions& optio
 void AddCheck(Commands& commands) {
   auto options = std::make_shared<CheckCommandOptions>();
   CLI::App* app = AddCommand(
-      commands, "check", "try the file of an own encoding on a small model",
+      commands, "check", "try the file of an own encoding, or look at one of own data",
       "  pelab check decay.pt\n"
       "  pelab check decay.pt --option strength=4 --set model.heads=8\n"
-      "Runs the methods of the file in a trainer on this machine: shapes, finite numbers, "
-      "causality, "
-      "gradients against finite differences, the same numbers again and after an interruption, and "
-      "the time of a step beside rope's. Exit status 1: something does not hold. "
-      "docs/own-encodings.md says how to write such a file.");
-  app->add_option("FILE.pt", options->file, "the file, as pelab.save_encoding writes it")
+      "  pelab check induction.safetensors\n"
+      "An encoding: runs the methods of the file in a trainer on this machine: shapes, finite "
+      "numbers, causality, gradients against finite differences, the same numbers again and after "
+      "an interruption, and the time of a step beside rope's. Data: its splits, labels and "
+      "lengths, how far guessing gets, and what the splits share. Exit status 1: something does "
+      "not hold. docs/own-encodings.md and docs/own-data.md say how to write such files.");
+  app->add_option("FILE", options->file,
+                  "the file, as pelab.save_encoding or pelab.save_task writes it, or numpy.savez")
       ->required();
   app->add_option("--option", options->options, "an option of the encoding [default: its default]")
       ->type_name("NAME=VALUE")

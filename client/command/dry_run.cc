@@ -92,7 +92,7 @@ results::JobList JobsOf(const std::vector<experiment::Cell>& cells) {
   for (std::size_t i = 0; i < cells.size(); ++i) {
     jobs[i].set_pe(cells[i].job.pe);
     jobs[i].set_pe_label(cells[i].pe_label);
-    jobs[i].set_task(cells[i].job.task);
+    jobs[i].set_task(cells[i].task_label);
     jobs[i].set_protocol(cells[i].protocol_label);
     jobs[i].set_seed(cells[i].job.seed);
     jobs[i].set_spec_json(cells[i].canonical_json);
@@ -111,7 +111,7 @@ std::string CellsTable(const std::vector<experiment::Cell>& cells, const render:
   render::Table table(columns);
   for (std::size_t i = 0; i < std::min(cells.size(), limits::kDryRunRows); ++i) {
     const experiment::Cell& cell = cells[i];
-    std::vector<std::string> row = {cell.pe_label, cell.job.task, cell.protocol_label};
+    std::vector<std::string> row = {cell.pe_label, cell.task_label, cell.protocol_label};
     varying.AddCells(i, row);
     row.insert(row.end(), {Concat(cell.job.seed), Concat(cell.job.Int("train.epochs")),
                            cell.key.substr(0, 12)});
@@ -130,7 +130,7 @@ render::Json CellsJson(const std::vector<experiment::Cell>& cells) {
                     {"key", cell.key},
                     {"pe", cell.job.pe},
                     {"pe_label", cell.pe_label},
-                    {"task", cell.job.task},
+                    {"task", cell.task_label},
                     {"protocol", cell.protocol_label},
                     {"seed", cell.job.seed},
                     {"spec", ParseJson<render::Json>(cell.canonical_json)}});

@@ -36,15 +36,11 @@ std::string Tail(const std::string& path) {
 
 // Makes a directory with a path short enough for a socket: in $TMPDIR if that is short, else in
 // /tmp.
-absl::StatusOr<std::string> MakeSocketDirectory() {
+absl::StatusOr<TemporaryFolder> MakeSocketDirectory() {
   const char* tmpdir = getenv("TMPDIR");
   std::string parent = tmpdir != nullptr && *tmpdir == '/' ? tmpdir : "/tmp";
   if (parent.size() > limits::kSocketParentBytes) parent = "/tmp";
-  std::string path = parent + "/pelab-XXXXXX";  // mkdtemp sets mode 0700, so no other user can
-                                                // connect
-  if (mkdtemp(path.data()) == nullptr)
-    return ErrnoStatus(errno, Concat("cannot make a directory in ", parent));
-  return path;
+  return TemporaryFolder::Make(parent + "/pelab-");  // its mode lets no other user connect
 }
 
 absl::Status Ended(const std::string& program, std::optional<Process>& process,
@@ -62,7 +58,7 @@ absl::StatusOr<std::unique_ptr<Fleet>> Fleet::StartServer(const FleetOptions& op
   std::unique_ptr<Fleet> fleet(new Fleet(options));
   PELAB_ASSIGN_OR_RETURN(fleet->alive_, MakePipe());
   PELAB_ASSIGN_OR_RETURN(fleet->socket_directory_, MakeSocketDirectory());
-  fleet->address_ = Concat("unix:", fleet->socket_directory_, "/s");
+  fleet->address_ = Concat("unix:", *fleet->socket_directory_ / "s");
   PELAB_ASSIGN_OR_RETURN(
       Process server,
       // Only this user can open the socket, and this user can write the database anyway.
@@ -77,8 +73,6 @@ Fleet::~Fleet() {
   Kill();
   worker_.reset();
   server_.reset();
-  std::error_code ignored;
-  if (!socket_directory_.empty()) std::filesystem::remove_all(socket_directory_, ignored);
 }
 
 absl::StatusOr<Process> Fleet::Spawn(const std::string& program, std::vector<std::string> arguments,

@@ -12,6 +12,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "core/base/process.h"
+#include "core/base/temporary_folder.h"
 #include "core/base/unique_fd.h"
 
 namespace pelab::client {
@@ -61,7 +62,7 @@ class Fleet {
                                 const std::string& log);
 
   FleetOptions options_;
-  std::string socket_directory_;
+  std::optional<TemporaryFolder> socket_directory_;
   std::string address_;
   Pipe alive_;        // nobody writes to it; end of file tells the children that this process has
                       // ended

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <filesystem>
+#include <set>
 #include <unordered_set>
 #include <utility>
 
@@ -10,10 +12,13 @@
 #include "client/export/readme.h"
 #include "client/export/tables.h"
 #include "client/limits.h"
+#include "client/options/own_files.h"
 #include "client/terminal/show.h"
+#include "core/base/file.h"
 #include "core/base/json_text.h"
 #include "core/base/status.h"
 #include "core/base/strings.h"
+#include "core/experiment/declaration.h"
 #include "core/results/cells.h"
 #include "core/results/fields.h"
 #include "core/results/names.h"
@@ -43,6 +48,7 @@ class Exporter {
     }
     for (const v1::JobRow& job : jobs_) Note(job);
     PELAB_RETURN_IF_ERROR(folder_.Write("sweep.yaml", sweep.document()));
+    PELAB_RETURN_IF_ERROR(WriteOwnFiles());
     PELAB_RETURN_IF_ERROR(WriteSpecs());
     PELAB_RETURN_IF_ERROR(WriteJobs());
     PELAB_RETURN_IF_ERROR(WriteCurves());
@@ -108,6 +114,26 @@ class Exporter {
   absl::Status EndTable() {
     PELAB_RETURN_IF_ERROR(folder_.End());
     progress_(Concat(folder_.files().back().name, ": ", folder_.files().back().rows, " rows"));
+    return absl::OkStatus();
+  }
+
+  // The files of own encodings and data, where sweep.yaml looks for them if their paths lie in this folder;
+  // else by the last part of their paths.
+  absl::Status WriteOwnFiles() {
+    std::set<std::string> written;
+    for (const v1::Override& override : facts_.sweep.overrides()) {
+      const std::string path = FileOfOverride(override);
+      if (path.empty()) continue;
+      const std::string name = std::filesystem::path(path).filename().string();
+      if (!IsPlainFileName(name) || !written.insert(name).second) continue;
+      const auto parsed = experiment::ParseDeclaration(override.value());
+      const std::string sha256 = experiment::Sha256Of(parsed.declaration);
+      PELAB_RETURN_IF_ERROR(folder_.Begin(name));
+      const absl::Status read = source_.ReadArtifact(
+          sha256, [this](const std::string& piece) { return folder_.Append(piece); });
+      if (!read.ok()) return Annotate(read, Concat("the file ", path, " that the sweep names"));
+      PELAB_RETURN_IF_ERROR(folder_.End());
+    }
     return absl::OkStatus();
   }
 

@@ -1,7 +1,6 @@
 #include "client/export/folder.h"
 
 #include <fcntl.h>
-#include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -15,11 +14,9 @@
 #include "core/base/strings.h"
 
 namespace pelab::client {
-namespace {
-
 namespace fs = std::filesystem;
 
-absl::Status CheckFree(const std::string& path) {
+absl::Status CheckFree(const std::string& path, bool force) {
   std::error_code error;
   const fs::file_status status = fs::symlink_status(path, error);
   if (status.type() == fs::file_type::not_found) {
@@ -27,6 +24,8 @@ absl::Status CheckFree(const std::string& path) {
     if (fs::is_directory(parent, error)) return absl::OkStatus();
     return absl::NotFoundError(Concat("cannot write ", path, ": there is no directory ", parent));
   }
+  const bool is_folder = fs::is_directory(path, error);
+  if (force && is_folder) return absl::OkStatus();
   if (status.type() == fs::file_type::directory && fs::is_empty(path, error) && !error) {
     return absl::OkStatus();
   }
@@ -39,24 +38,15 @@ std::string WithoutSlash(std::string path) {
   return path;
 }
 
-}  // namespace
-
 absl::StatusOr<std::unique_ptr<ExportFolder>> ExportFolder::Create(const std::string& asked) {
   const std::string path = WithoutSlash(asked);
   PELAB_RETURN_IF_ERROR(CheckFree(path));
-  std::string partial = path + ".partial-XXXXXX";
-  if (mkdtemp(partial.data()) == nullptr) {
-    return ErrnoStatus(errno, Concat("cannot make a directory beside ", path));
-  }
+  PELAB_ASSIGN_OR_RETURN(TemporaryFolder partial, TemporaryFolder::Make(path + ".partial-"));
   return std::unique_ptr<ExportFolder>(new ExportFolder(path, std::move(partial)));
 }
 
-ExportFolder::~ExportFolder() {
-  if (!partial_.empty()) (void)RemoveAll(partial_);
-}
-
 absl::Status ExportFolder::Begin(const std::string& name) {
-  file_path_ = Concat(partial_, "/", name);
+  file_path_ = partial_ / name;
   fd_.Reset(open(file_path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644));
   if (!fd_) return ErrnoStatus(errno, Concat("cannot write ", file_path_));
   files_.push_back({.name = name, .rows = 0, .bytes = 0, .sha256 = ""});
@@ -86,16 +76,16 @@ absl::Status ExportFolder::Publish() {
   std::string sums;
   for (const WrittenFile& file : files_) sums += Concat(file.sha256, "  ", file.name, "\n");
   PELAB_RETURN_IF_ERROR(Write("SHA256SUMS", sums));
-  if (chmod(partial_.c_str(), 0755) != 0) {
-    return ErrnoStatus(errno, Concat("cannot write ", partial_));
+  if (chmod(partial_.path().c_str(), 0755) != 0) {
+    return ErrnoStatus(errno, Concat("cannot write ", partial_.path()));
   }
-  PELAB_RETURN_IF_ERROR(FsyncDirectory(partial_));
+  PELAB_RETURN_IF_ERROR(FsyncDirectory(partial_.path()));
   // The rename succeeds only if the target does not exist or is an empty directory.
-  if (rename(partial_.c_str(), path_.c_str()) != 0) {
+  if (rename(partial_.path().c_str(), path_.c_str()) != 0) {
     if (errno == ENOTEMPTY || errno == EEXIST || errno == ENOTDIR) return CheckFree(path_);
     return ErrnoStatus(errno, Concat("cannot write ", path_));
   }
-  partial_.clear();
+  partial_.Release();
   return FsyncDirectory(DirectoryOf(path_));
 }
 

@@ -10,6 +10,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "core/base/sha256.h"
+#include "core/base/temporary_folder.h"
 #include "core/base/unique_fd.h"
 
 namespace pelab::client {
@@ -21,15 +22,19 @@ struct WrittenFile {
   std::string sha256;
 };
 
+// OK if a folder can be made at `path`, or is there and empty. With `force` it may have files.
+// ALREADY_EXISTS otherwise; NOT_FOUND if its parent directory does not exist.
+absl::Status CheckFree(const std::string& path, bool force = false);
+// The path without slashes at its end.
+std::string WithoutSlash(std::string path);
+
 // Writes files one after another into a temporary folder beside the requested one; Publish renames
 // the temporary folder. Without Publish nothing remains. A killed process leaves behind a folder
 // DIR.partial- with six random letters. Not thread-safe.
 class ExportFolder {
  public:
-  // ALREADY_EXISTS if `path` exists and is not an empty directory; NOT_FOUND if its parent
-  // directory does not exist.
+  // The errors are those of CheckFree.
   static absl::StatusOr<std::unique_ptr<ExportFolder>> Create(const std::string& path);
-  ~ExportFolder();
   ExportFolder(const ExportFolder&) = delete;
 
   // Starts a file. Append adds to it until End.
@@ -47,11 +52,11 @@ class ExportFolder {
   const std::vector<WrittenFile>& files() const { return files_; }
 
  private:
-  ExportFolder(std::string path, std::string partial)
+  ExportFolder(std::string path, TemporaryFolder partial)
       : path_(std::move(path)), partial_(std::move(partial)) {}
 
   const std::string path_;
-  std::string partial_;  // empty after Publish
+  TemporaryFolder partial_;
   std::vector<WrittenFile> files_;
   std::string file_path_;
   UniqueFd fd_;

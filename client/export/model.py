@@ -362,14 +362,18 @@ class Decoder(nn.Module):
 
     def read_out(self, x: Tensor, filled: Tensor) -> Tensor:
         """(B, D), from the last layer's (B, T, D)."""
-        if self.spec["model"]["readout"] == "mean":
+        readout = self.spec["model"].get("readout")
+        if readout is None:
+            return x  # a target for each position
+        if readout == "mean":
             return x.mean(1)
-        if self.spec["model"]["readout"] == "last":
+        if readout == "last":
             return x[torch.arange(len(x), device=x.device), filled.sum(1) - 1]
         return (x * filled[:, :, None]).sum(1) / filled.sum(1)[:, None]
 
     def forward(self, tokens: Tensor, lengths: Optional[Tensor] = None) -> Tensor:
-        """The logits (B, C). Without lengths, no position is padding."""
+        """The logits (B, C), or (B, T, C) if each position has a target. Without lengths, no position
+        is padding."""
         most = tokens.new_full((len(tokens),), tokens.size(1)) if lengths is None else lengths
         filled = torch.arange(tokens.size(1), device=tokens.device) < most[:, None]
         hidden = self.hidden(filled)
@@ -411,27 +415,36 @@ def load(folder: Any = pathlib.Path(__file__).parent) -> Decoder:
     return model.eval()
 
 
+def classes_of(data: Dict[str, Tensor], task: Dict[str, Any]) -> Tuple[Tensor, Tensor]:
+    """The class of every target, and which targets are scored."""
+    targets = data["targets"].long()
+    smallest = 2 if task.get("definition") == "published" and task["name"] == "distance" else 0
+    smallest = task.get("first_label", smallest)  # of own data
+    classes = targets - smallest if task["label_space"] == "exact" else targets
+    scored = targets >= 0 if targets.dim() == 2 else torch.ones_like(targets, dtype=torch.bool)
+    if task["scored_classes"] == "nonzero":
+        scored &= classes != 0
+    return classes, scored
+
+
 def score(model: Decoder, file: Any, batch: int = 256) -> Tuple[int, int, int]:
-    """Of a data set's test examples: how many are right, how many are scored, and for how many of
+    """Of a data set's test targets: how many are right, how many are scored, and for how many of
     these the two largest logits differ by less than CLOSE."""
     data, metadata = read_safetensors(pathlib.Path(file))
     task = model.spec["task"]
     if json.loads(metadata.get("spec", "{}")).get("task") != task:
         raise ValueError(f"{file} is not this job's data set; pelab export-model --data writes it")
-    classes = data["labels"].long()
-    if task["label_space"] == "exact" and task.get("definition") == "published":
-        classes = classes - 2  # the smallest label
-    test = data["split"] == 1
-    if task["scored_classes"] == "nonzero":
-        test &= classes != 0
+    classes, scored = classes_of(data, task)
+    scored &= (data["split"] == 1).view(-1, *[1] * (classes.dim() - 1))
     correct = close = 0
-    for rows in test.nonzero().flatten().split(batch):
+    for rows in (data["split"] == 1).nonzero().flatten().split(batch):
         with torch.no_grad():
             logits = model(data["tokens"][rows].long(), data["lengths"][rows].long())
+        here = scored[rows]
         largest = logits.topk(2).values
-        correct += int((logits.argmax(-1) == classes[rows]).sum())
-        close += int((largest[:, 0] - largest[:, 1] < CLOSE).sum())
-    return correct, int(test.sum()), close
+        correct += int((logits.argmax(-1) == classes[rows])[here].sum())
+        close += int((largest[..., 0] - largest[..., 1] < CLOSE)[here].sum())
+    return correct, int(scored.sum()), close
 
 
 def main() -> None:

@@ -1,7 +1,6 @@
 #include "client/export/model_folder.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <sys/stat.h>
 
 #include <algorithm>
@@ -11,6 +10,7 @@
 #include <system_error>
 #include <utility>
 
+#include "client/export/folder.h"
 #include "client/export/model_text.h"
 #include "client/source/download.h"
 #include "client/terminal/show.h"
@@ -20,7 +20,9 @@
 #include "core/base/sha256.h"
 #include "core/base/status.h"
 #include "core/base/strings.h"
-#include "core/experiment/own_encoding.h"
+#include "core/base/temporary_folder.h"
+#include "core/catalog/catalog.h"
+#include "core/experiment/own_task.h"
 #include "core/render/json.h"
 #include "core/render/text.h"
 #include "core/rpc/token_variable.h"
@@ -35,84 +37,44 @@ constexpr char kWeights[] = "weights.safetensors";
 constexpr char kEncoding[] = "encoding.pt";
 constexpr char kDataSet[] = "data.safetensors";
 
-absl::Status CheckFolder(const std::string& path, bool force) {
+absl::StatusOr<std::vector<ModelFolder::File>> FilesIn(const std::string& folder) {
+  std::vector<ModelFolder::File> files;
   std::error_code error;
-  const fs::file_status status = fs::status(path, error);
-  if (status.type() == fs::file_type::not_found) {
-    const std::string parent = DirectoryOf(path);
-    if (fs::is_directory(parent, error)) return absl::OkStatus();
-    return absl::NotFoundError(Concat("cannot write ", path, ": there is no directory ", parent));
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder, error)) {
+    files.push_back({entry.path().filename().string(), entry.file_size(error)});
   }
-  if (status.type() != fs::file_type::directory) {
-    return absl::AlreadyExistsError(Concat(path, " is there already and is no folder"));
-  }
-  const bool is_empty = fs::is_empty(path, error);
-  if (error) return absl::FailedPreconditionError(Concat("cannot read ", path));
-  if (is_empty || force) return absl::OkStatus();
-  return absl::AlreadyExistsError(
-      Concat(path,
-             " is not empty; name a folder that is not there or empty, or let --force "
-             "replace the files of an earlier export"));
+  if (error) return absl::InternalError(Concat("cannot read ", folder, ": ", error.message()));
+  std::sort(files.begin(), files.end(),
+            [](const auto& a, const auto& b) { return a.name < b.name; });
+  return files;
 }
 
-// A temporary folder. The destructor removes it, or what MoveTo left of it.
-class Partial {
- public:
-  static absl::StatusOr<Partial> Beside(const std::string& path) {
-    std::string name = path + ".partial-XXXXXX";
-    if (mkdtemp(name.data()) == nullptr) {
-      return ErrnoStatus(errno, Concat("cannot make a directory beside ", path));
-    }
-    return Partial(std::move(name));
+// Moves the files into the folder `to`, which is made if it does not exist.
+absl::Status MoveTo(const std::string& to, const std::vector<ModelFolder::File>& files,
+                    TemporaryFolder* partial) {
+  std::error_code error;
+  if (!fs::is_directory(to, error)) {
+    const char* const path = partial->path().c_str();
+    if (chmod(path, 0755) != 0) return ErrnoStatus(errno, Concat("cannot write ", to));
+    PELAB_RETURN_IF_ERROR(FsyncDirectory(path));
+    if (rename(path, to.c_str()) != 0) return ErrnoStatus(errno, Concat("cannot write ", to));
+    partial->Release();
+    return FsyncDirectory(DirectoryOf(to));
   }
-  Partial(Partial&& other) noexcept : path_(std::exchange(other.path_, "")) {}
-  ~Partial() {
-    if (!path_.empty()) (void)RemoveAll(path_);
-  }
-  std::string operator/(const std::string& name) const { return Concat(path_, "/", name); }
-
-  absl::StatusOr<std::vector<ModelFolder::File>> Files() const {
-    std::vector<ModelFolder::File> files;
-    std::error_code error;
-    for (const fs::directory_entry& entry : fs::directory_iterator(path_, error)) {
-      files.push_back({entry.path().filename().string(), entry.file_size(error)});
+  for (const ModelFolder::File& file : files) {
+    const std::string target = Concat(to, "/", file.name);
+    if (rename((*partial / file.name).c_str(), target.c_str()) != 0) {
+      return ErrnoStatus(errno, Concat("cannot write ", target));
     }
-    if (error) return absl::InternalError(Concat("cannot read ", path_, ": ", error.message()));
-    std::sort(files.begin(), files.end(),
-              [](const auto& a, const auto& b) { return a.name < b.name; });
-    return files;
   }
-
-  // Moves the files into the folder `to`, which is made if it does not exist.
-  absl::Status MoveTo(const std::string& to, const std::vector<ModelFolder::File>& files) {
-    std::error_code error;
-    if (!fs::is_directory(to, error)) {
-      if (chmod(path_.c_str(), 0755) != 0) return ErrnoStatus(errno, Concat("cannot write ", to));
-      PELAB_RETURN_IF_ERROR(FsyncDirectory(path_));
-      if (rename(path_.c_str(), to.c_str()) != 0) {
-        return ErrnoStatus(errno, Concat("cannot write ", to));
-      }
-      path_.clear();
-      return FsyncDirectory(DirectoryOf(to));
-    }
-    for (const ModelFolder::File& file : files) {
-      const std::string target = Concat(to, "/", file.name);
-      if (rename((*this / file.name).c_str(), target.c_str()) != 0) {
-        return ErrnoStatus(errno, Concat("cannot write ", target));
-      }
-    }
-    return FsyncDirectory(to);
-  }
-
- private:
-  explicit Partial(std::string path) : path_(std::move(path)) {}
-  std::string path_;
-};
+  return FsyncDirectory(to);
+}
 
 struct TrainedJob {
   v1::JobRow row;
   std::string spec;             // canonical
   std::string encoding_sha256;  // of an own encoding; else empty
+  std::string data_sha256;      // of own data; else empty
   bool in_bfloat16 = false;
 };
 
@@ -131,16 +93,20 @@ absl::StatusOr<TrainedJob> FindTrained(DataSource& source, const std::string& na
   }
   job.spec = jobs.SpecOf(job.row);
   const Json spec = ParseJson<Json>(job.spec);
-  if (!spec.is_object() || !spec.contains("pe") || !spec["pe"].is_object()) {
+  const auto has = [&](const char* part) {
+    return spec.is_object() && spec.contains(part) && spec[part].is_object();
+  };
+  if (!has("pe") || !has("task")) {
     return absl::DataLossError(Concat("the spec of ", title, " cannot be read"));
   }
-  if (spec["pe"].value("name", Json()) == "own") {
-    const Json file = spec["pe"].value("file", Json());
-    if (!file.is_string()) {
-      return absl::DataLossError(Concat("the spec of ", title, " names no encoding file"));
-    }
-    job.encoding_sha256 = file.get<std::string>();
-  }
+  const auto file_of = [&](const char* part, std::string_view own) -> absl::StatusOr<std::string> {
+    if (spec[part].value("name", Json()) != std::string(own)) return "";
+    const Json file = spec[part].value("file", Json());
+    if (file.is_string()) return file.get<std::string>();
+    return absl::DataLossError(Concat("the spec of ", title, " names no file under ", part));
+  };
+  PELAB_ASSIGN_OR_RETURN(job.encoding_sha256, file_of("pe", catalog::OwnPe().name));
+  PELAB_ASSIGN_OR_RETURN(job.data_sha256, file_of("task", catalog::OwnTask().name));
   const Json train = spec.value("train", Json());
   job.in_bfloat16 = train.is_object() && train.value("precision", Json()) == "bf16";
   return job;
@@ -166,25 +132,29 @@ absl::Status WriteWeights(DataSource& source, const v1::JobRow& job, const std::
                                               render::Escape(job.warning())));
 }
 
-absl::Status WriteEncoding(DataSource& source, const std::string& sha256, const std::string& to) {
+// Writes a file that the spec names by its hash. `what`: "the encoding", "the data".
+absl::Status WriteNamed(DataSource& source, const std::string& sha256, const std::string& what,
+                        const std::string& to) {
   std::string bytes;
   const auto take = [&](const std::string& piece) {
     bytes += piece;
-    return bytes.size() <= experiment::kMaxEncodingBytes
+    return bytes.size() <= experiment::kMaxTaskBytes
                ? absl::OkStatus()
-               : absl::DataLossError("the stored encoding is longer than an encoding may be");
+               : absl::DataLossError(Concat("the stored file of ", what, " is too long"));
   };
-  PELAB_RETURN_IF_ERROR(Lost(source.ReadArtifact(sha256, take), "the file of the encoding"));
+  PELAB_RETURN_IF_ERROR(Lost(source.ReadArtifact(sha256, take), Concat("the file of ", what)));
   if (Sha256Hex(bytes) != sha256) {
-    return absl::DataLossError(Concat("the stored file of the encoding is damaged: its SHA-256 is ",
+    return absl::DataLossError(Concat("the stored file of ", what, " is damaged: its SHA-256 is ",
                                       Sha256Hex(bytes), ", not ", sha256));
   }
   return WriteNewFile(to, bytes);
 }
 
-absl::Status WriteData(const std::string& trainer, const std::string& spec, const std::string& to) {
+// `files` is the folder of the files that the spec names.
+absl::Status WriteData(const std::string& trainer, const std::string& spec,
+                       const std::string& files, const std::string& to) {
   SpawnOptions spawn;
-  spawn.argv = {trainer, "dataset", "--spec", spec, "--out", to};
+  spawn.argv = {trainer, "dataset", "--spec", spec, "--files", files, "--out", to};
   spawn.unset_env = {rpc::kTokenVariable};
   spawn.fds = {{2, 1}};  // standard output is for the answer
   PELAB_ASSIGN_OR_RETURN(Process process, Process::Spawn(spawn));
@@ -225,8 +195,11 @@ std::string Readme(const TrainedJob& job) {
   text += Concat(
       "| `data.safetensors` | the training and test examples, if they were asked for |\n"
       "\nTwo commands count the test examples that the model gets right. The first writes\n"
-      "`data.safetensors` and needs pelab's trainer; leave it out if the file is there.\n\n```\n"
-      "pelab-trainer dataset --spec spec.json --out data.safetensors\n"
+      "`data.safetensors` and needs pelab's trainer; leave it out if the file is there.",
+      job.data_sha256.empty() ? ""
+                              : " DIR has\nthe file of the data under its name in spec.json.",
+      "\n\n```\npelab-trainer dataset --spec spec.json", job.data_sha256.empty() ? "" : " --files DIR",
+      " --out data.safetensors\n"
       "python3 model.py data.safetensors\n```\n\n"
       "The second prints ",
       StoredAccuracy(row),
@@ -244,9 +217,13 @@ std::string Readme(const TrainedJob& job) {
 
 absl::StatusOr<ModelFolder> ExportModel(DataSource& source, const std::string& name,
                                         const ModelFolderOptions& options) {
-  std::string out = options.out;
-  while (out.size() > 1 && out.back() == '/') out.pop_back();
-  PELAB_RETURN_IF_ERROR(CheckFolder(out, options.force));
+  const std::string out = WithoutSlash(options.out);
+  if (const absl::Status free = CheckFree(out, options.force); !free.ok()) {
+    if (options.force || !absl::IsAlreadyExists(free)) return free;
+    return absl::AlreadyExistsError(Concat(std::string(free.message()),
+                                           ", or replace the files of an earlier export "
+                                           "(--force)"));
+  }
   absl::StatusOr<std::string> trainer = "";
   if (options.data) trainer = FindProgram("pelab-trainer");
   if (!trainer.ok()) {
@@ -254,20 +231,28 @@ absl::StatusOr<ModelFolder> ExportModel(DataSource& source, const std::string& n
                                                 std::string(trainer.status().message())));
   }
   PELAB_ASSIGN_OR_RETURN(const TrainedJob job, FindTrained(source, name));
-  PELAB_ASSIGN_OR_RETURN(Partial partial, Partial::Beside(out));
+  PELAB_ASSIGN_OR_RETURN(TemporaryFolder partial, TemporaryFolder::Make(out + ".partial-"));
   PELAB_RETURN_IF_ERROR(WriteWeights(source, job.row, partial / kWeights));
   if (!job.encoding_sha256.empty()) {
-    PELAB_RETURN_IF_ERROR(WriteEncoding(source, job.encoding_sha256, partial / kEncoding));
+    PELAB_RETURN_IF_ERROR(
+        WriteNamed(source, job.encoding_sha256, "the encoding", partial / kEncoding));
   }
   PELAB_RETURN_IF_ERROR(WriteNewFile(partial / "spec.json", job.spec));
   PELAB_RETURN_IF_ERROR(WriteNewFile(partial / "model.py", {kModelText.data(), kModelText.size()}));
   PELAB_RETURN_IF_ERROR(WriteNewFile(partial / "README.md", Readme(job)));
   if (options.data) {
-    PELAB_RETURN_IF_ERROR(WriteData(*trainer, partial / "spec.json", partial / kDataSet));
+    const std::string prefix = fs::temp_directory_path() / "pelab-data-";
+    PELAB_ASSIGN_OR_RETURN(const TemporaryFolder named, TemporaryFolder::Make(prefix));
+    if (!job.data_sha256.empty()) {
+      PELAB_RETURN_IF_ERROR(
+          WriteNamed(source, job.data_sha256, "the data", named / job.data_sha256));
+    }
+    PELAB_RETURN_IF_ERROR(
+        WriteData(*trainer, partial / "spec.json", named.path(), partial / kDataSet));
   }
   ModelFolder folder{.job = job.row};
-  PELAB_ASSIGN_OR_RETURN(folder.files, partial.Files());
-  PELAB_RETURN_IF_ERROR(partial.MoveTo(out, folder.files));
+  PELAB_ASSIGN_OR_RETURN(folder.files, FilesIn(partial.path()));
+  PELAB_RETURN_IF_ERROR(MoveTo(out, folder.files, &partial));
   return folder;
 }
 

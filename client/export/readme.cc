@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "client/claims/sheet_sweep.h"
+#include "client/options/own_files.h"
 #include "core/base/strings.h"
 #include "core/render/text.h"
 #include "core/results/names.h"
@@ -156,6 +157,7 @@ std::vector<std::string> CommandsToRepeat(const v1::Sweep& sweep) {
   }
   std::string run = "pelab run sweep.yaml --db repeated.db";
   for (const v1::Override& override : sweep.overrides()) {
+    if (!FileOfOverride(override).empty()) continue;  // the command reads the file again
     run += Concat(" --set ", Quoted(Concat(override.field(), "=", override.value())));
   }
   std::vector<std::string> commands = {run};

@@ -12,7 +12,6 @@
 #include "core/catalog/catalog.h"
 #include "core/experiment/yaml_tree.h"
 #include "core/rpc/status.h"
-#include "core/torchscript/archive.h"
 
 namespace pelab::client {
 namespace {
@@ -27,36 +26,52 @@ const YamlNode* Member(const YamlNode& map, std::string_view key) {
   return nullptr;
 }
 
-// The scalars that name files, in document order.
-std::vector<const YamlNode*> FilesIn(const YamlNode& root) {
-  std::vector<const YamlNode*> files;
-  const YamlNode* pe = Member(root, "pe");
-  if (pe == nullptr) return files;
-  const auto look = [&](const YamlNode& item) {
-    const YamlNode* name = Member(item, "name");
-    const YamlNode* file = Member(item, "file");
-    if (name == nullptr || file == nullptr || file->kind != YamlNode::Kind::kScalar) return;
-    if (name->text == catalog::OwnPe().name) files.push_back(file);
-  };
-  look(*pe);
-  for (const YamlPointer& item : pe->items) look(*item);
+// A scalar that names a file, and the key under which its item stands.
+struct NamedFile {
+  const YamlNode* node;
+  const char* kind;  // "pe" or "task"
+};
+
+// In document order.
+std::vector<NamedFile> FilesIn(const YamlNode& root) {
+  std::vector<NamedFile> files;
+  for (const auto& [kind, own] : {std::pair("pe", catalog::OwnPe().name),
+                                  std::pair("task", catalog::OwnTask().name)}) {
+    const auto look = [&, kind = kind, own = own](const YamlNode& item) {
+      const YamlNode* name = Member(item, "name");
+      const YamlNode* file = Member(item, "file");
+      if (name == nullptr || file == nullptr || file->kind != YamlNode::Kind::kScalar) return;
+      if (name->text == own) files.push_back({file, kind});
+    };
+    const YamlNode* items = Member(root, kind);
+    if (items == nullptr) continue;
+    look(*items);
+    for (const YamlPointer& item : items->items) look(*item);
+  }
   return files;
 }
 
 std::string PathOf(const std::string& named, const std::string& file_name) {
   const std::filesystem::path path(named);
-  return path.is_absolute() ? named
-                            : (std::filesystem::path(DirectoryOf(file_name)) / path).string();
+  return path.is_absolute()
+             ? named
+             : (std::filesystem::path(DirectoryOf(file_name)) / path).lexically_normal().string();
+}
+
+absl::StatusOr<OwnFile> ReadNamed(const NamedFile& named, const std::string& path) {
+  if (std::string_view(named.kind) == "pe") return own_files::ReadOwnEncoding(path);
+  PELAB_ASSIGN_OR_RETURN(own_files::OwnData data, own_files::ReadOwnData(path));
+  return std::move(data.file);
 }
 
 // The error as one of the document, with its place.
-absl::Status InDocument(const YamlNode& file, const absl::Status& status) {
+absl::Status InDocument(const NamedFile& file, const absl::Status& status) {
   v1::Violations violations;
   v1::Violation& violation = *violations.add_violations();
-  violation.set_line(file.line);
-  violation.set_column(file.column);
-  violation.set_path("pe.file");
-  violation.set_value(file.text);
+  violation.set_line(file.node->line);
+  violation.set_column(file.node->column);
+  violation.set_path(Concat(file.kind, ".file"));
+  violation.set_value(file.node->text);
   violation.set_message(std::string(status.message()));
   return rpc::ViolationsError(violations);
 }
@@ -70,25 +85,30 @@ absl::StatusOr<std::vector<OwnFile>> ReadOwnFiles(
   const experiment::YamlResult yaml = experiment::ParseYaml(document, "document");
   if (yaml.root == nullptr) return files;
   std::set<std::string> read;
-  for (const YamlNode* file : FilesIn(*yaml.root)) {
-    if (!read.insert(file->text).second) continue;
-    const std::string path = PathOf(file->text, file_name);
-    const auto encoding = torchscript::ReadEncodingFile(path);
-    if (!encoding.ok()) return InDocument(*file, encoding.status());
+  for (const NamedFile& named : FilesIn(*yaml.root)) {
+    const std::string& text = named.node->text;
+    if (!read.insert(text).second) continue;
+    auto file = ReadNamed(named, PathOf(text, file_name));
+    if (!file.ok()) return InDocument(named, file.status());
     v1::Override& override = *overrides->Add();
-    override.set_field(Concat(experiment::kFileOverride, file->text));
-    override.set_value(experiment::ToJson(*encoding));
-    files.push_back({path, encoding->sha256, encoding->bytes});
+    override.set_field(Concat(experiment::kFileOverride, text));
+    override.set_value(experiment::ToJson(file->declaration));
+    files.push_back(*std::move(file));
   }
   return files;
+}
+
+std::string FileOfOverride(const v1::Override& override) {
+  const bool is_file = override.field().rfind(experiment::kFileOverride, 0) == 0;
+  return is_file ? override.field().substr(experiment::kFileOverride.size()) : "";
 }
 
 absl::Status SendOwnFiles(const std::vector<OwnFile>& files, Coordinator& coordinator) {
   for (const OwnFile& file : files) {
     const auto send = [&](const std::function<absl::Status(const v1::PutFileRequest&)>& write) {
       v1::PutFileRequest request;
-      request.mutable_header()->set_sha256(file.sha256);
-      request.mutable_header()->set_bytes(file.bytes);
+      request.mutable_header()->set_sha256(experiment::Sha256Of(file.declaration));
+      request.mutable_header()->set_bytes(experiment::BytesOf(file.declaration));
       PELAB_RETURN_IF_ERROR(write(request));
       PELAB_ASSIGN_OR_RETURN(const UniqueFd fd, OpenRegularFile(ResolveLinks(file.path)));
       return ReadPieces(fd.get(), file.path, [&](std::string piece) {

@@ -1,4 +1,4 @@
-// The files of own encodings that a sweep file names.
+// The files of own encodings and data that a sweep file names.
 #pragma once
 
 #include <string>
@@ -7,24 +7,24 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "client/source/data_source.h"
+#include "core/own_files/own_file.h"
 #include "pelab/v1/sweeps.pb.h"
 
 namespace pelab::client {
 
-struct OwnFile {
-  std::string path;  // that can be opened from here
-  std::string sha256;
-  std::uint64_t bytes = 0;
-};
+using own_files::OwnFile;
 
 // Reads each file that an item {name: own, file: …} of the document names. Paths are relative to
 // the document. Adds what the files declare to `overrides` (experiment::kFileOverride), so that the
 // document can be checked without them. Says nothing about items that it cannot read: the check of
 // the document does. INVALID_ARGUMENT or NOT_FOUND with the place in the document if a file is
-// missing or no encoding.
+// missing or wrong.
 absl::StatusOr<std::vector<OwnFile>> ReadOwnFiles(
     const std::string& document, const std::string& file_name,
     google::protobuf::RepeatedPtrField<v1::Override>* overrides);
+
+// The path of the file whose declaration the override is; empty for one that --set gave.
+std::string FileOfOverride(const v1::Override& override);
 
 // Sends those that the coordinator lacks.
 absl::Status SendOwnFiles(const std::vector<OwnFile>& files, Coordinator& coordinator);

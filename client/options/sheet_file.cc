@@ -7,27 +7,26 @@
 #include "core/base/status.h"
 #include "core/base/strings.h"
 #include "core/claims/sheet_reader.h"
-#include "core/experiment/own_encoding.h"
 #include "core/rpc/sheet_document.h"
 #include "core/rpc/sweep_document.h"
 
 namespace pelab::client {
 namespace {
 
-// Reads the files of own encodings that the document names, and adds their declarations to it.
+// Reads the files of own encodings and data that the document names, and adds their declarations to it.
 absl::StatusOr<std::vector<OwnFile>> TakeOwnFiles(const std::string& path, std::string* document) {
   google::protobuf::RepeatedPtrField<v1::Override> declared;
   PELAB_ASSIGN_OR_RETURN(std::vector<OwnFile> files, ReadOwnFiles(*document, path, &declared));
   if (files.empty()) return files;
   if (document->find_first_not_of(" \t\r\n") == document->find('{')) {
     return absl::InvalidArgumentError(
-        "a sheet's sweep with own encodings must have its keys on lines of their own, not in "
+        "a sheet's sweep that names files must have its keys on lines of their own, not in "
         "braces");
   }
   document->append("\nfiles:\n");
   for (const v1::Override& override : declared) {
-    const std::string named = override.field().substr(experiment::kFileOverride.size());
-    document->append(Concat("  ", nlohmann::json(named).dump(), ": ", override.value(), "\n"));
+    document->append(Concat("  ", nlohmann::json(FileOfOverride(override)).dump(), ": ",
+                            override.value(), "\n"));
   }
   return files;
 }

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "client/claims/sheet_sweep.h"
+#include "client/options/own_files.h"
 #include "client/report/html_data.h"
 #include "core/base/json_text.h"
 #include "core/base/strings.h"
@@ -35,6 +36,7 @@ std::string SubmitCommand(const v1::Sweep& sweep) {
   std::string command =
       Concat("pelab run ", Quoted(sweep.file_name().empty() ? "sweep.yaml" : sweep.file_name()));
   for (const v1::Override& override : sweep.overrides()) {
+    if (!FileOfOverride(override).empty()) continue;  // the command reads the file again
     command += Concat(" --set ", Quoted(Concat(override.field(), "=", override.value())));
   }
   return command;

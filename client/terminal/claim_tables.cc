@@ -145,7 +145,7 @@ Json StatisticsJson(const claims::BoundSheet& sheet, const BoundClaim& claim,
     for (const claims::BoundTerm& term : claim.statistics[i]) {
       const experiment::Cell& cell = sheet.configurations[term.configuration];
       cells.push_back({{"pe", cell.pe_label},
-                       {"task", cell.job.task},
+                       {"task", cell.task_label},
                        {"protocol", cell.protocol_label},
                        {"weight", term.weight}});
     }

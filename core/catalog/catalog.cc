@@ -18,6 +18,8 @@ const Row* Find(const std::vector<Row>& rows, std::string_view name) {
   return found == rows.end() ? nullptr : &*found;
 }
 
+constexpr std::string_view kTaskPrefix = "task.";
+
 bool Matches(const DefaultRule& rule, std::string_view protocol, std::string_view pe,
              std::string_view task) {
   return (rule.protocol.empty() || rule.protocol == protocol) &&
@@ -91,7 +93,8 @@ bool IsAllowed(const Field& field, const Value& value) {
 const std::vector<Field>& Fields() {
   static const std::vector<Field> fields = [] {
     std::vector<Field> all;
-    for (auto* group : {ModelFields, TrainFields, PeFields, TaskFields, AnalysisFields}) {
+    for (auto* group : {TargetFields, ModelFields, TrainFields, PeFields, TaskFields,
+                        AnalysisFields}) {
       for (Field& field : group()) all.push_back(std::move(field));
     }
     return all;
@@ -102,7 +105,9 @@ const std::vector<Field>& Fields() {
 const Entry* FindPe(std::string_view name) {
   return name == OwnPe().name ? &OwnPe() : Find(Pes(), name);
 }
-const Entry* FindTask(std::string_view name) { return Find(Tasks(), name); }
+const Entry* FindTask(std::string_view name) {
+  return name == OwnTask().name ? &OwnTask() : Find(Tasks(), name);
+}
 const Entry* FindProtocol(std::string_view name) { return Find(Protocols(), name); }
 const Entry* FindAnalysis(std::string_view name) { return Find(Analyses(), name); }
 bool IsAnalysisField(const Field& field) { return FindAnalysis(field.owner) != nullptr; }
@@ -114,14 +119,21 @@ const Field* FindField(std::string_view name, std::string_view owner) {
   return nullptr;
 }
 
+bool IsOf(const Field& field, std::string_view pe, std::string_view task) {
+  if (field.of_generated && task == OwnTask().name) return false;
+  if (field.owner.empty()) return true;
+  return field.owner == (field.name.substr(0, kTaskPrefix.size()) == kTaskPrefix ? task : pe);
+}
+
 bool Applies(const Field& field, std::string_view pe, std::string_view task,
              const Values& resolved) {
-  if (!field.owner.empty() && field.owner != pe && field.owner != task) return false;
+  if (!IsOf(field, pe, task)) return false;
   if (!field.applies_when) return true;
   const auto decider = resolved.find(field.applies_when->field);
-  if (decider == resolved.end()) return false;
+  if (decider == resolved.end()) return field.applies_when->unless;
   const auto* choice = std::get_if<std::string>(&decider->second);
-  return choice != nullptr && *choice == field.applies_when->choice;
+  return (choice != nullptr && *choice == field.applies_when->choice) !=
+         field.applies_when->unless;
 }
 
 Value DefaultOf(const Field& field, std::string_view protocol, std::string_view pe,

@@ -67,10 +67,14 @@ struct DefaultRule {
 
 // A condition under which a field exists: an earlier field has a certain value. For example,
 // pe.buckets exists if pe.form is t5. Otherwise the field is absent from the job and its canonical
-// form, and setting it is an error.
+// form, and setting it is an error. With `unless`, the field exists if the earlier field has another
+// value or is absent.
 struct Condition {
   std::string_view field;
   std::string_view choice;
+  bool unless = false;
+
+  std::string ToText() const;  // "pe.form is t5"
 };
 
 struct Field {
@@ -90,6 +94,7 @@ struct Field {
   Value (*derived_default)(const Values&) =
       nullptr;  // used instead of `defaults` if set; sees earlier fields
   std::optional<Condition> applies_when;
+  bool of_generated = false;  // exists only if pelab generates the task's examples
   // A job has its protocol's name only if all switches match it, else "custom".
   bool is_switch = false;
   std::optional<Value> legacy;  // if the field has this value, the canonical form omits it
@@ -125,14 +130,19 @@ struct Constraint {
 const std::vector<Entry>& Pes();  // those that pelab brings
 // The PE whose methods come from a file (core/experiment/own_encoding.h). It is not among Pes().
 const Entry& OwnPe();
-const std::vector<Entry>& Tasks();
+const std::vector<Entry>& Tasks();  // those that pelab generates
+// The task whose examples come from a file (core/experiment/own_task.h). It is not among Tasks().
+const Entry& OwnTask();
+// Pes() and OwnPe(), Tasks() and OwnTask().
+const std::vector<Entry>& PesAndOwn();
+const std::vector<Entry>& TasksAndOwn();
 const std::vector<Entry>& Protocols();
 const std::vector<Entry>& Analyses();
 const std::vector<Field>& Fields();  // in the order of resolution; "seed" is not a field
 const std::vector<Constraint>& Constraints();
 
 const Entry* FindPe(std::string_view name);  // among Pes(), or OwnPe()
-const Entry* FindTask(std::string_view name);
+const Entry* FindTask(std::string_view name);  // among Tasks(), or OwnTask()
 const Entry* FindProtocol(std::string_view name);
 const Entry* FindAnalysis(std::string_view name);
 bool IsAnalysisField(const Field& field);  // a parameter of an analysis, not of training
@@ -140,6 +150,9 @@ bool IsAnalysisField(const Field& field);  // a parameter of an analysis, not of
 // every job; null if there is none.
 const Field* FindField(std::string_view name, std::string_view owner);
 
+// Whether the field is one of every job, of this PE or of this task. (A PE and a task may have the
+// same name.)
+bool IsOf(const Field& field, std::string_view pe, std::string_view task);
 // Whether a job of this PE and task, with the values resolved so far, has this field.
 bool Applies(const Field& field, std::string_view pe, std::string_view task,
              const Values& resolved);

@@ -60,6 +60,7 @@ std::string SegmentsFitVocabulary(const Values& values) {
 }
 
 std::int64_t LargestLabel(const JobView& job) {
+  if (job.Has("task.classes")) return job.Int("task.first_label") + job.Int("task.classes") - 1;
   if (job.Is("task", "counting")) return job.Int("task.max_count");
   return job.Has("task.max_gap") ? job.Int("task.max_gap") + 1 : job.Int("task.max_distance");
 }
@@ -71,6 +72,12 @@ std::string LabelsFitVocabulary(const Values& values) {
   return "at least " + std::to_string(largest + 1) +
          ": task.label_space vocabulary needs an id for the largest label, " +
          std::to_string(largest);
+}
+
+std::string LabelsAreIds(const Values& values) {
+  const JobView job(values);
+  if (!job.Is("task.label_space", "vocabulary") || job.Int("task.first_label") >= 0) return "";
+  return "exact: " + job.Named("task.first_label") + " is no token id";
 }
 
 // The logarithm of the number of different sequences of the rarest class, and the number of
@@ -206,6 +213,11 @@ std::vector<Constraint> TaskConstraints() {
        {"task.label_space"},
        LabelsFitVocabulary,
        "label space vocabulary: the largest label is a token id"},
+      {"labels-are-ids",
+       "task.label_space",
+       {},
+       LabelsAreIds,
+       "label space vocabulary: the smallest label of own data is 0 or more"},
       {"held-out-distance",
        "task.split",
        {},

@@ -45,6 +45,31 @@ const Entry& OwnPe() {
   return entry;
 }
 
+namespace {
+
+std::vector<Entry> With(std::vector<Entry> entries, const Entry& own) {
+  entries.push_back(own);
+  return entries;
+}
+
+}  // namespace
+
+const std::vector<Entry>& PesAndOwn() {
+  static const std::vector<Entry> all = With(Pes(), OwnPe());
+  return all;
+}
+
+const std::vector<Entry>& TasksAndOwn() {
+  static const std::vector<Entry> all = With(Tasks(), OwnTask());
+  return all;
+}
+
+const Entry& OwnTask() {
+  static const Entry entry = {"own", 1, "data of your own, from a safetensors file",
+                              "docs/own-data.md"};
+  return entry;
+}
+
 const std::vector<Entry>& Tasks() {
   static const std::vector<Entry> entries = {
       {"distance", 1, "classify the distance between two trigger words: needs position and content",

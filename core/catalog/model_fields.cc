@@ -47,14 +47,15 @@ std::vector<Field> ModelFields() {
                          PublishedOr(Text("self"), Text("input"), Text("self")),
                          "keys and values from the layer's normed input, or from the raw embedding "
                          "in every layer")),
-      Switch(
-          ChoiceField("model.readout", "", {"masked_mean", "mean", "last"},
-                      {{"published", "mla", "", Text("masked_mean")},
-                       {"published", "", "", Text("mean")},
-                       {"matched", "", "", Text("last")},
-                       {"", "", "", Text("masked_mean")}},
-                      "what the classifier reads: mean without padding, mean with it, or the last "
-                      "token that is not padding")),
+      When({"task.targets", "position", /*unless=*/true},
+           Switch(ChoiceField(
+               "model.readout", "", {"masked_mean", "mean", "last"},
+               {{"published", "mla", "", Text("masked_mean")},
+                {"published", "", "", Text("mean")},
+                {"matched", "", "", Text("last")},
+                {"", "", "", Text("masked_mean")}},
+               "what the classifier reads: mean without padding, mean with it, or the last "
+               "token that is not padding"))),
       Switch(BoolField("model.final_norm", "", PublishedOr(true, false, true),
                        "a layer norm before the read-out")),
   };

@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "core/catalog/own_pe.h"
+#include "core/catalog/own.h"
 #include "core/catalog/tables.h"
 
 namespace pelab::catalog {
@@ -122,9 +122,8 @@ std::vector<Field> LatentFields() {
   };
 }
 
-// What a file of an encoding declares (core/experiment/own_encoding.h). The file has all of it, so
-// none of it can be set by itself; it stands in the spec so that a job can be checked without the
-// file.
+// These fields repeat the declaration of an encoding's file (core/experiment/own_encoding.h), so
+// that a job can be checked without the file. None of them can be set by itself.
 std::vector<Field> OwnFields() {
   Field methods = MakeField("pe.methods", "own", FieldType::kChoiceSet,
                             Always(std::vector<std::string>{"distance_bias"}),

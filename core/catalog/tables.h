@@ -13,6 +13,7 @@
 namespace pelab::catalog {
 
 // Rows in the order of resolution: a condition or a derived default may only refer to earlier rows.
+std::vector<Field> TargetFields();    // task.targets, which decides whether a model.* exists
 std::vector<Field> ModelFields();     // model.*
 std::vector<Field> TrainFields();     // train.*
 std::vector<Field> PeFields();        // pe.*, each owned by one PE
@@ -115,6 +116,10 @@ inline Field AddedLater(Value legacy, Field field) {
 }
 inline Field Derived(Field field, Value (*from)(const Values&)) {
   field.derived_default = from;
+  return field;
+}
+inline Field OfGenerated(Field field) {
+  field.of_generated = true;
   return field;
 }
 inline Field When(Condition condition, Field field) {

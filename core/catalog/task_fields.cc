@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "core/catalog/own.h"
 #include "core/catalog/tables.h"
 
 namespace pelab::catalog {
@@ -10,6 +11,7 @@ namespace {
 
 constexpr double kMaxSeed = 9007199254740991.0;  // 2^53 - 1: exact in JSON
 constexpr double kMaxExamples = 1e9;
+constexpr double kMaxTargets = 2e9;  // the most that an epoch's counts may have
 
 // floor(numerator * (length - shrink) / denominator), at least `least`.
 Value Scaled(const Values& values, std::int64_t numerator, std::int64_t denominator,
@@ -29,32 +31,61 @@ Rules Examples(std::int64_t distance, std::int64_t otherwise) {
 
 std::vector<Field> CommonFields() {
   return {
-      Switch(ChoiceField("task.definition", "", {"clean", "published"},
-                         PublishedOr(Text("published"), Text("clean")),
-                         "how sequences are made: without padding or chance triggers, or as the "
-                         "authors' generator does")),
+      OfGenerated(Switch(ChoiceField(
+          "task.definition", "", {"clean", "published"},
+          PublishedOr(Text("published"), Text("clean")),
+          "how sequences are made: without padding or chance triggers, or as the "
+          "authors' generator does"))),
       IntField("task.length", "", 2, 8192, Always(Whole(128)), "tokens",
                "tokens in a sequence, padding included"),
       IntField("task.vocabulary", "", 8, 1000000, Always(Whole(574)), "tokens",
                "token ids: 0 is padding, 1 to 4 are set apart, the others are words"),
-      Derived(IntField("task.data_seed", "", 0, kMaxSeed, {}, "",
-                       "seed of the data set; the job's seed by default"),
-              JobSeed),
+      OfGenerated(Derived(IntField("task.data_seed", "", 0, kMaxSeed, {}, "",
+                                   "seed of the data set; the job's seed by default"),
+                          JobSeed)),
       IntField("task.train_examples", "", 1, kMaxExamples, Examples(70000, 35000), "examples",
                "training examples"),
       IntField("task.test_examples", "", 1, kMaxExamples, Examples(30000, 15000), "examples",
                "test examples"),
-      Switch(ChoiceField("task.split", "", {"disjoint", "random", "held_out_cells"},
-                         PublishedOr(Text("random"), Text("disjoint")),
-                         "disjoint: no test sequence is a training sequence; random: a permutation "
-                         "seeded with 42; held_out_cells: no test pair of start place and distance "
-                         "is a training pair")),
+      OfGenerated(Switch(ChoiceField(
+          "task.split", "", {"disjoint", "random", "held_out_cells"},
+          PublishedOr(Text("random"), Text("disjoint")),
+          "disjoint: no test sequence is a training sequence; random: a permutation "
+          "seeded with 42; held_out_cells: no test pair of start place and distance "
+          "is a training pair"))),
       Switch(ChoiceField("task.label_space", "", {"exact", "vocabulary"},
                          PublishedOr(Text("vocabulary"), Text("exact")),
                          "classes: the labels that occur, or every token id")),
       Switch(ChoiceField("task.scored_classes", "", {"all", "nonzero"},
                          PublishedOr(Text("all"), Text("nonzero"), Text("all")),
                          "nonzero leaves examples of class 0 out of loss and accuracy")),
+  };
+}
+
+// These fields repeat what a file of data holds (core/experiment/own_task.h), so that a job can be
+// checked without the file. Only task.test can be set.
+std::vector<Field> OwnDataFields() {
+  const Condition by_position = {"task.targets", "position"};
+  return {
+      TextField("task.data", "own", IsOwnName, kOwnNameRule, Always(Text("data")),
+                "the name that the file gives itself"),
+      TextField("task.file", "own", IsHash, "64 hexadecimal digits in lower case",
+                Always(Text(kNoFile)), "the SHA-256 of the file"),
+      TextField("task.test", "own", IsOwnName, kOwnNameRule, Always(Text("test")),
+                "the file's split that is the test set"),
+      IntField("task.classes", "own", 1, 1000000, Always(Whole(2)), "",
+               "labels that the file may have"),
+      IntField("task.first_label", "own", -1000000, 1000000, Always(Whole(0)), "",
+               "the smallest of these labels"),
+      BoolField("task.padded", "own", Always(false),
+                "whether some sequence is shorter than task.length"),
+      RealField("task.chance", "own", {0, 1}, Always(0.0), "fraction",
+                "test accuracy without looking: as the file says, or of always answering the most "
+                "frequent training label"),
+      When(by_position, IntField("task.train_targets", "own", 1, kMaxTargets, Always(Whole(1)), "",
+                                 "positions of the training examples that have a target")),
+      When(by_position, IntField("task.test_targets", "own", 1, kMaxTargets, Always(Whole(1)), "",
+                                 "positions of the test examples that have a target")),
   };
 }
 
@@ -103,10 +134,16 @@ std::vector<Field> CountingFields() {
 
 }  // namespace
 
+std::vector<Field> TargetFields() {
+  return {ChoiceField("task.targets", "own", {"sequence", "position"}, Always(Text("sequence")),
+                      "whether the file has one target for a sequence or one for each position")};
+}
+
 std::vector<Field> TaskFields() {
   std::vector<Field> fields = CommonFields();
-  for (Field& field : DistanceFields()) fields.push_back(std::move(field));
-  for (Field& field : CountingFields()) fields.push_back(std::move(field));
+  for (auto* group : {DistanceFields, CountingFields, OwnDataFields}) {
+    for (Field& field : group()) fields.push_back(std::move(field));
+  }
   return fields;
 }
 

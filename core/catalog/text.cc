@@ -8,6 +8,7 @@
 #include "core/catalog/catalog.h"
 
 namespace pelab::catalog {
+
 namespace {
 
 template <typename Strings>
@@ -59,6 +60,10 @@ std::size_t EditDistance(std::string_view a, std::string_view b) {
 }
 
 }  // namespace
+
+std::string Condition::ToText() const {
+  return std::string(field) + (unless ? " is not " : " is ") + std::string(choice);
+}
 
 std::string_view FieldTypeName(FieldType type) {
   switch (type) {

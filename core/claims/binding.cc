@@ -29,6 +29,7 @@ constexpr std::size_t kMaxChecks = 200'000;
 std::string ValueOf(const Cell& cell, const std::string& field) {
   if (field == "protocol") return cell.protocol_label;
   if (field == "pe_label") return cell.pe_label;
+  if (field == "task") return cell.task_label;
   const catalog::Values values = experiment::WithCoordinates(cell.job);
   const auto found = values.find(field);
   return found == values.end() ? "-" : catalog::ToText(found->second);
@@ -104,7 +105,7 @@ class Binder {
   std::string CellsText() const {
     std::set<std::string> labels;
     for (const Cell& cell : bound_.configurations) {
-      labels.insert(Concat(cell.pe_label, " ", cell.job.task, " ", cell.protocol_label));
+      labels.insert(Concat(cell.pe_label, " ", cell.task_label, " ", cell.protocol_label));
     }
     return Concat("; it has ", Shorten(Join(labels, ", "), kShown));
   }

@@ -14,11 +14,13 @@ namespace pelab::event {
 struct JobFacts {
   std::int64_t layers = 0;
   std::int64_t heads = 0;  // of a layer
-  std::int64_t train_examples = 0;
-  std::int64_t test_examples = 0;
-  // Totals count scored examples. If some examples are not scored (task.scored_classes), only the
-  // trainer knows how many are.
-  bool every_example_scored = false;
+  // Examples, or positions that have a target if the task's targets are by position.
+  std::int64_t train_targets = 0;
+  std::int64_t test_targets = 0;
+  std::int64_t most_of_example = 1;  // the most targets that an example can have
+  // Totals count scored targets. If some are not scored (task.scored_classes), only the trainer
+  // knows how many are.
+  bool every_target_scored = false;
 };
 
 // nullopt if `spec_json` is not a canonical spec of this version: nothing is known about that job.

@@ -81,16 +81,6 @@ std::optional<Value> ReadValue(const Field& field, const Json& json) {
   return std::nullopt;
 }
 
-// The encodings that pelab brings, and the one from a file.
-const std::vector<catalog::Entry>& PesAndOwn() {
-  static const std::vector<catalog::Entry> all = [] {
-    std::vector<catalog::Entry> entries = catalog::Pes();
-    entries.push_back(catalog::OwnPe());
-    return entries;
-  }();
-  return all;
-}
-
 // Reads one document and collects its violations.
 class Reader {
  public:
@@ -128,8 +118,8 @@ class Reader {
     ReadInt(json, path, "format", catalog::kCanonicalFormat, catalog::kCanonicalFormat);
     constexpr std::int64_t kMaxSeed = (std::int64_t{1} << 53) - 1;
     job.seed = ReadInt(json, path, "seed", 0, kMaxSeed);
-    const catalog::Entry* pe = ReadEntry(json, path, "pe", PesAndOwn());
-    const catalog::Entry* task = ReadEntry(json, path, "task", catalog::Tasks());
+    const catalog::Entry* pe = ReadEntry(json, path, "pe", catalog::PesAndOwn());
+    const catalog::Entry* task = ReadEntry(json, path, "task", catalog::TasksAndOwn());
     OnlyMembers(json, path, {"format", "model", "pe", "seed", "task", "train"});
     if (pe == nullptr || task == nullptr) return std::nullopt;
     job.pe = pe->name;

@@ -14,6 +14,7 @@ constexpr double kClearlyAbove = 1.1;
 
 std::int64_t LabelCount(const Job& job) {
   // These ranges must match the generators in the trainer's task/ folder.
+  if (job.task == catalog::OwnTask().name) return job.Int("task.classes");
   if (job.task == "counting") return job.Int("task.max_count") + 1;
   if (job.Choice("task.definition") == "clean") return job.Int("task.max_distance");
   return job.Int("task.max_gap");

@@ -45,6 +45,12 @@ Value Resolve(const Field& field, std::string_view protocol, std::string_view pe
                             : catalog::DefaultOf(field, protocol, pe, task, resolved);
 }
 
+// The smallest label that the job's examples can have.
+std::int64_t FirstLabel(const Job& job) {
+  if (job.task == catalog::OwnTask().name) return job.Int("task.first_label");
+  return job.task == "distance" && job.Choice("task.definition") != "clean" ? 2 : 0;
+}
+
 Violation Wrong(std::string_view field, const Value& value, const std::string& allowed) {
   Violation violation;
   violation.path = field;
@@ -105,8 +111,7 @@ std::vector<Failure> FindFailures(const Job& job) {
   std::vector<Failure> failures;
   for (const Field& field : catalog::Fields()) {
     const auto value = job.values.find(field.name);
-    const bool owned = field.owner.empty() || field.owner == job.pe || field.owner == job.task;
-    if (value == job.values.end() || !owned) continue;
+    if (value == job.values.end() || !catalog::IsOf(field, job.pe, job.task)) continue;
     const std::string allowed = catalog::CheckValue(field, value->second);
     if (!allowed.empty()) {
       failures.push_back({Wrong(field.name, value->second, allowed), {field.name}});
@@ -132,13 +137,24 @@ std::vector<Violation> CheckJob(const Job& job) {
   return violations;
 }
 
+double ChanceAccuracy(const Job& job) {
+  if (job.task == catalog::OwnTask().name) return job.Real("task.chance");
+  return 1 / static_cast<double>(ScoredClasses(job));
+}
+
 std::int64_t ScoredClasses(const Job& job) {
-  // The labels of the published distance task start at 2.
-  const bool from_two = job.task == "distance" && job.Choice("task.definition") != "clean";
-  const bool has_class_zero = !from_two || job.Choice("task.label_space") == "exact";
+  const bool has_class_zero = job.Choice("task.label_space") == "exact" || FirstLabel(job) == 0;
   const bool leaves_zero_out = job.Choice("task.scored_classes") == "nonzero" && has_class_zero;
   return std::max<std::int64_t>(1, LabelCount(job) - (leaves_zero_out ? 1 : 0));
 }
+
+std::string TaskLabel(const Job& job) {
+  if (job.task != catalog::OwnTask().name) return job.task;
+  const std::string& test = job.Choice("task.test");
+  return job.task + ":" + job.Choice("task.data") + (test == "test" ? "" : "(test=" + test + ")");
+}
+
+std::string_view TaskOfLabel(std::string_view label) { return label.substr(0, label.find(':')); }
 
 Analysis MakeAnalysis(std::string_view protocol, std::string_view name, const Values& set) {
   Analysis analysis;

@@ -40,10 +40,16 @@ Job MakeJob(std::string_view protocol, std::string_view pe, std::string_view tas
 // Reports every value outside its range. If all are in range, reports every constraint that does
 // not hold. Empty for a job that may run.
 std::vector<Violation> CheckJob(const Job& job);
-// The number of classes that the job's examples can have and are scored on, at least 1. Guessing
-// has an accuracy of 1 / ScoredClasses. Classes that task.scored_classes leaves out and classes
-// that no label has do not count.
+// The number of classes that the job's examples can have and are scored on, at least 1. Classes
+// that task.scored_classes leaves out and classes that no label has do not count.
 std::int64_t ScoredClasses(const Job& job);
+// The test accuracy of guessing: 1 / ScoredClasses, or what a file of data says of its test set.
+double ChanceAccuracy(const Job& job);
+// "distance"; for data from a file "own:parity" or "own:parity(test=long)": the name that the file
+// gives itself, and its test set if that is not `test`.
+std::string TaskLabel(const Job& job);
+// The task's name in its label: "own".
+std::string_view TaskOfLabel(std::string_view label);
 // The job's values together with its coordinates "pe", "task" and "seed", in the form that the
 // catalog's functions take.
 catalog::Values WithCoordinates(const Job& job);

@@ -9,7 +9,8 @@
 #include <utility>
 
 #include "core/base/json_text.h"
-#include "core/catalog/own_pe.h"
+#include "core/catalog/own.h"
+#include "core/experiment/declaration_json.h"
 
 namespace pelab::experiment {
 namespace {
@@ -18,111 +19,29 @@ using catalog::FieldType;
 using catalog::Value;
 using Json = nlohmann::json;
 
-constexpr double kWidest = 1e15;  // an integer of this size is exact as a double
-
 std::string_view TypeName(FieldType type) {
   return type == FieldType::kBool ? "bool" : type == FieldType::kInt ? "int" : "real";
-}
-
-// Cut between characters, as Shorten of core/base/utf8.h, which the trainer cannot link.
-std::string Quoted(std::string_view text) {
-  constexpr std::size_t kLongest = 60;
-  std::size_t end = std::min(text.size(), kLongest);
-  while (end > 0 && end < text.size() && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80) {
-    --end;
-  }
-  return "\"" + std::string(text.substr(0, end)) + (end < text.size() ? "…\"" : "\"");
 }
 
 // Reads one declaration. The first problem ends it.
 class DeclarationReader {
  public:
-  OwnEncodingResult Read(std::string_view text) {
-    OwnEncodingResult result;
-    try {
-      result.encoding = ReadAll(text);
-    } catch (const Problem& problem) {
-      result.problem = problem.text;
-    }
-    return result;
-  }
-
- private:
-  struct Problem {
-    std::string text;
-  };
-  [[noreturn]] static void Fail(std::string text) { throw Problem{std::move(text)}; }
-
-  static void OnlyMembers(const Json& json, const std::string& where,
-                          const std::vector<std::string_view>& known) {
-    for (const auto& [name, value] : json.items()) {
-      if (std::find(known.begin(), known.end(), name) != known.end()) continue;
-      const std::string near(catalog::DidYouMean(name, known));
-      Fail(where + " has an unknown member " + Quoted(name) +
-           (near.empty() ? "" : "; did you mean " + near + "?"));
-    }
-  }
-
-  static std::string Text(const Json& json, const std::string& where, const char* name,
-                          std::size_t longest) {
-    const auto found = json.find(name);
-    if (found == json.end()) return "";
-    if (!found->is_string() || found->get_ref<const std::string&>().size() > longest) {
-      Fail(where + "." + name + " must be text of at most " + std::to_string(longest) + " bytes");
-    }
-    return found->get<std::string>();
-  }
-
-  static bool Flag(const Json& json, const std::string& where, const char* name) {
-    const auto found = json.find(name);
-    if (found == json.end()) return false;
-    if (!found->is_boolean()) Fail(where + "." + name + " must be true or false");
-    return found->get<bool>();
-  }
-
-  static OwnEncoding ReadAll(std::string_view text) {
-    if (text.size() > kMaxDeclarationBytes) {
-      Fail("the declaration has " + std::to_string(text.size()) + " bytes; at most " +
-           std::to_string(kMaxDeclarationBytes) + " are allowed");
-    }
-    const Json json = ParseJson(text);
-    if (!json.is_object()) Fail("the declaration is not a JSON object");
-    const std::string where = "the declaration";
-    OnlyMembers(
-        json, where,
-        {"format", "kind", "name", "sha256", "bytes", "methods", "causal_only", "options", "help"});
-    const auto format = json.find("format");
-    if (format == json.end() || IntegerOf<int>(*format) != 1) {
-      Fail("the declaration's format must be 1");
-    }
-    if (Text(json, where, "kind", 20) != "encoding") {
-      Fail("the declaration's kind must be \"encoding\"");
-    }
+  static OwnEncoding Read(std::string_view text) {
+    DeclaredFile file;
+    const Json json = ParseDeclared(text, "encoding", {"methods", "causal_only", "options"},
+                                    kMaxEncodingBytes, &file);
     OwnEncoding encoding;
-    encoding.name = Text(json, where, "name", 100);
-    if (!catalog::IsOwnName(encoding.name)) {
-      Fail("the encoding's name " + Quoted(encoding.name) + " must be " +
-           std::string(catalog::kOwnNameRule));
-    }
-    encoding.sha256 = Text(json, where, "sha256", 64);
-    if (!encoding.sha256.empty() && !catalog::IsHash(encoding.sha256)) {
-      Fail("the declaration's sha256 must be 64 hexadecimal digits in lower case");
-    }
-    if (json.contains("bytes")) {
-      const auto bytes = IntegerOf<std::uint64_t>(json["bytes"]);
-      if (!bytes || *bytes > kMaxEncodingBytes) {
-        Fail("the declaration's bytes must be an integer of at most " +
-             std::to_string(kMaxEncodingBytes));
-      }
-      encoding.bytes = *bytes;
-    }
-    encoding.help = Text(json, where, "help", 300);
-    encoding.causal_only = Flag(json, where, "causal_only");
+    encoding.name = file.name;
+    encoding.sha256 = file.sha256;
+    encoding.bytes = file.bytes;
+    encoding.help = file.help;
+    encoding.causal_only = FlagMember(json, kTheDeclaration, "causal_only");
     encoding.methods = ReadMethods(json);
     encoding.options = ReadOptions(json);
     return encoding;
   }
 
+ private:
   static std::vector<std::string> ReadMethods(const Json& json) {
     const std::vector<std::string_view> known(catalog::kOwnMethods.begin(),
                                               catalog::kOwnMethods.end());
@@ -134,25 +53,17 @@ class DeclarationReader {
         if (std::find(known.begin(), known.end(), name) == known.end()) {
           const std::string near(catalog::DidYouMean(name, known));
           Fail("the declaration names a method " + Quoted(name) + "; " +
-               (near.empty() ? "" : "did you mean " + near + "? ") + "known: " + Names(known));
+               (near.empty() ? "" : "did you mean " + near + "? ") + "known: " + Listed(known));
         }
         named.insert(name);
       }
     }
-    if (named.empty()) Fail("the declaration names no methods; known: " + Names(known));
+    if (named.empty()) Fail("the declaration names no methods; known: " + Listed(known));
     std::vector<std::string> methods;
     for (const std::string_view name : known) {
       if (named.count(std::string(name)) > 0) methods.emplace_back(name);
     }
     return methods;
-  }
-
-  static std::string Names(const std::vector<std::string_view>& names) {
-    std::string list;
-    for (const std::string_view name : names) {
-      list += (list.empty() ? "" : ", ") + std::string(name);
-    }
-    return list;
   }
 
   static std::vector<OwnOption> ReadOptions(const Json& json) {
@@ -178,7 +89,7 @@ class DeclarationReader {
   static OwnOption ReadOption(const Json& json) {
     if (!json.is_object()) Fail("an option of the declaration is not an object");
     OwnOption option;
-    option.name = Text(json, "an option", "name", 100);
+    option.name = TextMember(json, "an option", "name", 100);
     if (!catalog::IsOwnName(option.name)) {
       Fail("an option's name " + Quoted(option.name) + " must be " +
            std::string(catalog::kOwnNameRule));
@@ -188,11 +99,11 @@ class DeclarationReader {
     }
     const std::string where = "option " + option.name;
     OnlyMembers(json, where, {"name", "type", "min", "max", "default", "help"});
-    option.help = Text(json, where, "help", 300);
-    const std::string type = Text(json, where, "type", 20);
+    option.help = TextMember(json, where, "help", 300);
+    const std::string type = TextMember(json, where, "type", 20);
     if (type == "bool") {
       option.type = FieldType::kBool;
-      option.default_value = Flag(json, where, "default");
+      option.default_value = FlagMember(json, where, "default");
       if (!json.contains("default")) Fail(where + " has no default");
       return option;
     }
@@ -200,30 +111,20 @@ class DeclarationReader {
       Fail(where + ": its type must be bool, int or real, not " + Quoted(type));
     }
     option.type = type == "int" ? FieldType::kInt : FieldType::kReal;
-    option.min = Number(json, where, "min");
-    option.max = Number(json, where, "max");
+    option.min = NumberMember(json, where, "min");
+    option.max = NumberMember(json, where, "max");
     if (option.type == FieldType::kInt) {
       const auto number =
           json.contains("default") ? IntegerOf<std::int64_t>(json["default"]) : std::nullopt;
       if (!number) Fail(where + ".default must be an integer");
       option.default_value = *number;
     } else {
-      option.default_value = Number(json, where, "default");
+      option.default_value = NumberMember(json, where, "default");
     }
     const std::string name = "pe." + option.name;
     const std::string allowed = catalog::CheckValue(option.ToField(name), option.default_value);
     if (!allowed.empty()) Fail(where + ".default must be " + allowed);
     return option;
-  }
-
-  static double Number(const Json& json, const std::string& where, const char* name) {
-    const auto found = json.find(name);
-    if (found == json.end() || !found->is_number()) Fail(where + "." + name + " must be a number");
-    const double number = found->get<double>();
-    if (!std::isfinite(number) || std::abs(number) > kWidest) {
-      Fail(where + "." + name + " must be between -1e15 and 1e15");
-    }
-    return number;
   }
 };
 
@@ -239,7 +140,15 @@ catalog::Field OwnOption::ToField(const std::string& full_name) const {
   return field;
 }
 
-OwnEncodingResult ParseOwnEncoding(std::string_view json) { return DeclarationReader().Read(json); }
+OwnEncodingResult ParseOwnEncoding(std::string_view json) {
+  OwnEncodingResult result;
+  try {
+    result.encoding = DeclarationReader::Read(json);
+  } catch (const DeclarationProblem& problem) {
+    result.problem = problem.text;
+  }
+  return result;
+}
 
 std::string ToJson(const OwnEncoding& encoding) {
   nlohmann::ordered_json json = {{"format", 1}, {"kind", "encoding"}, {"name", encoding.name}};

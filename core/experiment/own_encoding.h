@@ -1,7 +1,6 @@
 // The declaration of a positional encoding from a file: what the coordinator and the CLI know of it
 // without LibTorch. It is the extra file `pelab.json` of the TorchScript archive
-// (docs/own-encodings.md), and travels with a sweep as an override (kFileOverride). The trainer
-// compares it with the job before it calls the module.
+// (docs/own-encodings.md). The trainer compares it with the job before it calls the module.
 //
 // The trainer includes this header, so it needs no YAML and no Abseil. Pure functions: thread-safe.
 #pragma once
@@ -18,13 +17,8 @@ namespace pelab::experiment {
 
 // The name of the declaration among the archive's extra files.
 inline constexpr std::string_view kDeclarationName = "pelab.json";
-inline constexpr std::size_t kMaxDeclarationBytes = 64 << 10;
 inline constexpr std::size_t kMaxEncodingBytes = 64 << 20;  // of the file
 inline constexpr std::size_t kMaxOwnOptions = 32;
-
-// An override whose field is this and the path that the document names gives what the file of that
-// path declares, as ToJson writes it. The document itself stays as it is.
-inline constexpr std::string_view kFileOverride = "file:";
 
 struct OwnOption {
   std::string name;

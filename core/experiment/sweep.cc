@@ -159,6 +159,7 @@ std::optional<Cell> Sweep::At(std::uint64_t ordinal) const {
 Cell Sweep::CellOf(const Combination& combination, Job job) {
   Cell cell;
   cell.pe_label = PeLabel(job, combination.protocol->name);
+  cell.task_label = TaskLabel(job);
   cell.protocol_label = catalog::ProtocolLabel(job.pe, job.task, job.values);
   cell.canonical_json = ToCanonicalJson(job);
   cell.key = KeyOf(cell.canonical_json);

@@ -47,6 +47,7 @@ struct Cell {
   // The PE and the fields that differ from its default under the cell's protocol: "rope",
   // "rope(base=500)".
   std::string pe_label;
+  std::string task_label;      // "distance"; "own:parity" for data from a file
   std::string protocol_label;  // "clean", "published", "matched" or "custom"
   std::string canonical_json;
   std::string key;  // lower-case hexadecimal SHA-256 of canonical_json

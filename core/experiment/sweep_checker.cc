@@ -39,11 +39,10 @@ std::string ProductInWords(const SweepPlan& plan) {
 // exist.
 std::string WhyAbsent(const Setting& setting, const Job& job) {
   for (const Field& field : catalog::Fields()) {
-    const bool owned = field.owner.empty() || field.owner == job.pe || field.owner == job.task;
-    if (field.name != setting.field || !owned || !field.applies_when) continue;
+    const bool is_of = catalog::IsOf(field, job.pe, job.task);
+    if (field.name != setting.field || !is_of || !field.applies_when) continue;
     const auto decider = job.values.find(field.applies_when->field);
-    return setting.field + " applies only where " + std::string(field.applies_when->field) +
-           " is " + std::string(field.applies_when->choice) +
+    return setting.field + " applies only where " + field.applies_when->ToText() +
            (decider == job.values.end() ? "" : "; here it is " + catalog::ToText(decider->second));
   }
   return setting.field + " does not apply to " + job.pe + " x " + job.task;

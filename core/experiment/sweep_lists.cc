@@ -97,9 +97,9 @@ void SweepReader::ReadRule(const Source& source) {
     if (member.key->text == "protocol") {
       ReadRuleNames("protocol", catalog::Protocols(), value, &rule.protocols);
     } else if (member.key->text == "pe") {
-      ReadRuleNames("pe", catalog::Pes(), value, &rule.pes);
+      ReadRuleNames("pe", catalog::PesAndOwn(), value, &rule.pes);
     } else if (member.key->text == "task") {
-      ReadRuleNames("task", catalog::Tasks(), value, &rule.tasks);
+      ReadRuleNames("task", catalog::TasksAndOwn(), value, &rule.tasks);
     } else if (member.key->text == "seed") {
       ReadSeeds(value, &rule.seeds.emplace());
     } else {
@@ -119,8 +119,7 @@ void SweepReader::ReadRuleNames(const std::string& kind, const std::vector<Entry
     if (node.kind != Kind::kScalar) {
       Say(element, SortedList(known),
           kind + " must be a name or a list of names, not " + InWords(node));
-    } else if (std::find(known.begin(), known.end(), node.text) == known.end() &&
-               !(kind == "pe" && node.text == catalog::OwnPe().name)) {
+    } else if (std::find(known.begin(), known.end(), node.text) == known.end()) {
       Say(element, SortedList(known), UnknownName(kind, InWords(node), node.text, known));
     } else {
       names->insert(node.text);

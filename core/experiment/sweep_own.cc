@@ -1,4 +1,5 @@
-// Items of a document with an encoding from a file: {name: own, file: mine.pt, alpha: [0.5, 1]}.
+// Items of a document whose encoding or data comes from a file: {name: own, file: mine.pt, alpha:
+// [0.5, 1]}, {name: own, file: mine.safetensors, test: long}.
 #include <algorithm>
 #include <utility>
 
@@ -11,7 +12,7 @@ namespace {
 
 using Kind = YamlNode::Kind;
 
-constexpr std::string_view kFileRule = "the path of an encoding's file, relative to this document";
+constexpr std::string_view kFileRule = "the path of a file, relative to this document";
 
 std::vector<std::string_view> NamesOf(const OwnEncoding& encoding) {
   std::vector<std::string_view> names = {"file"};
@@ -30,12 +31,12 @@ const OwnOption* FindOption(const OwnEncoding& encoding, std::string_view name) 
 
 void SweepReader::TakeFile(const std::string& path, std::string_view declaration,
                            const Place& place) {
-  OwnEncodingResult read = ParseOwnEncoding(declaration);
-  if (read.problem.empty() && read.encoding.sha256.empty()) {
+  DeclarationResult read = ParseDeclaration(declaration);
+  if (read.problem.empty() && Sha256Of(read.declaration).empty()) {
     read.problem = "the declaration lacks the file's sha256";
   }
   if (read.problem.empty()) {
-    files_[path] = std::move(read.encoding);
+    files_[path] = std::move(read.declaration);
     return;
   }
   const std::string shown = Shorten(path, 100);
@@ -62,15 +63,18 @@ void SweepReader::ReadFiles() {
   }
 }
 
-const OwnEncoding* SweepReader::FileOf(const Source& source) {
+const Declaration* SweepReader::FileOf(const std::string& kind, const Source& source) {
   const YamlNode* file = nullptr;
   for (const YamlMember& member : source.node->members) {
     if (member.key->text == "file") file = member.value.get();
   }
   if (file == nullptr) {
+    const bool pe = kind == "pe";
     Say(source, std::string(kFileRule),
-        "an own encoding needs a file: write {name: own, file: mine.pt}; pelab check mine.pt says "
-        "what is in one");
+        pe ? "an own encoding needs a file: write {name: own, file: mine.pt}; pelab check mine.pt "
+             "says what is in one"
+           : "own data needs a file: write {name: own, file: mine.safetensors}; pelab check "
+             "mine.safetensors says what is in one");
     return nullptr;
   }
   const Source place = {file, source.path + ".file"};
@@ -129,28 +133,101 @@ std::vector<catalog::Values> SweepReader::ReadOwnOptions(const OwnEncoding& enco
 bool SweepReader::RefuseDeclared(const catalog::Field& field, const Source& source) {
   if (field.owner != catalog::OwnPe().name) return false;
   const std::string name(field.name);
+  const bool pe = name.starts_with("pe.");
   Say(source, "",
-      name +
-          " is what the file of an own encoding declares; options of the encoding stand beside "
-          "its file: {name: own, file: mine.pt, alpha: [0.5, 1]}");
+      name + (pe ? " is what the file of an own encoding declares; options of the encoding stand "
+                   "beside its file: {name: own, file: mine.pt, alpha: [0.5, 1]}"
+                 : " is what a file of data declares; the split to test on stands beside the file: "
+                   "{name: own, file: mine.safetensors, test: [test, long]}"));
   return true;
 }
 
-void SweepReader::ReadOwn(const Source& source, std::vector<Item>* items) {
+void SweepReader::RefuseOverriddenFiles() {
+  for (const Setting& override : plan_.overrides) {
+    for (const Item& item : plan_.tasks) {
+      const auto same = [&](const Setting& held) { return held.field == override.field; };
+      if (item.name != catalog::OwnTask().name ||
+          std::none_of(item.settings.begin(), item.settings.end(), same)) {
+        continue;
+      }
+      violations_.Add(override.place, catalog::ToText(override.value), "",
+                      override.field + " cannot be set for " + item.place.path +
+                          ": it is what the file holds");
+      break;
+    }
+  }
+}
+
+void SweepReader::ReadOwn(const std::string& kind, const Source& source,
+                          std::vector<Item>* items) {
+  const Declaration* file = FileOf(kind, source);
+  if (file == nullptr) return;
+  const auto* encoding = std::get_if<OwnEncoding>(file);
+  const auto* task = std::get_if<OwnTask>(file);
+  if (kind == "pe" && encoding != nullptr) return ReadOwnEncoding(*encoding, source, items);
+  if (kind == "task" && task != nullptr) return ReadOwnTask(*task, source, items);
+  Say(source, std::string(kFileRule),
+      kind == "pe" ? "the file of this pe holds data, not an encoding; data stands under task"
+                   : "the file of this task holds an encoding, not data; an encoding stands under "
+                     "pe");
+}
+
+void SweepReader::ReadOwnEncoding(const OwnEncoding& encoding, const Source& source,
+                                  std::vector<Item>* items) {
   const Place place = {source.node->line, source.node->column, source.path};
-  const OwnEncoding* encoding = FileOf(source);
-  if (encoding == nullptr) return;
   const auto setting = [&](std::string_view field, catalog::Value value) {
     return Setting{std::string(field), std::move(value), place};
   };
-  for (const catalog::Values& options : ReadOwnOptions(*encoding, source)) {
+  for (const catalog::Values& options : ReadOwnOptions(encoding, source)) {
     Item item{std::string(catalog::OwnPe().name), place, {}};
-    item.settings = {setting("pe.encoding", encoding->name), setting("pe.file", encoding->sha256),
-                     setting("pe.methods", encoding->methods),
-                     setting("pe.causal_only", encoding->causal_only),
-                     setting("pe.options", OptionsText(*encoding, options))};
+    item.settings = {setting("pe.encoding", encoding.name), setting("pe.file", encoding.sha256),
+                     setting("pe.methods", encoding.methods),
+                     setting("pe.causal_only", encoding.causal_only),
+                     setting("pe.options", OptionsText(encoding, options))};
     items->push_back(std::move(item));
   }
+}
+
+void SweepReader::ReadOwnTask(const OwnTask& task, const Source& source,
+                              std::vector<Item>* items) {
+  const Place place = {source.node->line, source.node->column, source.path};
+  const auto add = [&](const OwnSplit& test) {
+    Item item{std::string(catalog::OwnTask().name), place, {}};
+    for (const auto& [field, value] : FieldsOf(task, test)) {
+      item.settings.push_back({field, value, place});
+    }
+    items->push_back(std::move(item));
+  };
+  bool says_test = false;
+  for (const YamlMember& member : source.node->members) {
+    const std::string& key = member.key->text;
+    if (key == "name" || key == "file") continue;
+    if (key == "test") {
+      says_test = true;
+      for (const Source& element : Elements({member.value.get(), source.path + ".test"})) {
+        const OwnSplit* split = task.Find(element.node->text);
+        if (element.node->kind == Kind::kScalar && split != nullptr && split->name != kTrainSplit) {
+          add(*split);
+        } else {
+          Say(element, task.TestSplits(),
+              element.path + " must be one of " + task.TestSplits() + ", a split of " + task.name +
+                  ", not " + InWords(*element.node));
+        }
+      }
+      continue;
+    }
+    const bool held = catalog::FindField("task." + key, catalog::OwnTask().name) != nullptr;
+    Say({member.key.get(), source.path + "." + key}, "file, test",
+        held ? source.path + "." + key + " cannot be set: it is what the file holds; allowed here: "
+                                         "file, test"
+             : UnknownName("key of own data", InWords(*member.key), key, {"file", "test"}));
+  }
+  if (says_test) return;
+  const OwnSplit* test = task.Find("test");
+  if (test != nullptr) return add(*test);
+  Say(source, task.TestSplits(),
+      "the data " + task.name + " has no split named test; say which to test on with test: " +
+          task.splits[1].name + " (allowed: " + task.TestSplits() + ")");
 }
 
 }  // namespace pelab::experiment

@@ -18,7 +18,7 @@ using Kind = YamlNode::Kind;
 constexpr std::string_view kTopLevel[] = {"name",    "protocol", "pe",       "task",
                                           "seed",    "model",    "train",    "axes",
                                           "exclude", "analyses", "resources"};
-// What a program adds to a document that is kept by itself; people do not write it.
+// The key under which `pelab settle` adds declarations to a sweep. People do not write it.
 constexpr std::string_view kFilesKey = "files";
 constexpr std::string_view kSeedRule =
     "an integer from 0 to 9007199254740991, an inclusive range such as 0..4, or a list of them";
@@ -64,6 +64,7 @@ SweepPlan SweepReader::Read() {
   ReadFiles();
   ReadItems("pe", catalog::Pes(), &plan_.pes);
   ReadItems("task", catalog::Tasks(), &plan_.tasks);
+  RefuseOverriddenFiles();
   const Source seed = Find("seed");
   if (seed.node == nullptr) {
     plan_.seeds.Add({0, 0});
@@ -223,9 +224,8 @@ void SweepReader::ReadItem(const std::string& kind, const std::vector<Entry>& en
       return;
     }
   }
-  if (kind == "pe" && name->kind == Kind::kScalar && name->text == catalog::OwnPe().name) {
-    return ReadOwn(source, items);
-  }
+  const std::string_view own = kind == "pe" ? catalog::OwnPe().name : catalog::OwnTask().name;
+  if (name->kind == Kind::kScalar && name->text == own) return ReadOwn(kind, source, items);
   const std::vector<std::string_view> known = NamesOf(entries);
   if (name->kind != Kind::kScalar) {
     Say({name, source.path}, SortedList(known),
@@ -234,10 +234,11 @@ void SweepReader::ReadItem(const std::string& kind, const std::vector<Entry>& en
   }
   if (std::find(known.begin(), known.end(), name->text) == known.end()) {
     // Always in quotes: the name is text even if it looks like a number.
-    const bool own = kind == "pe" && catalog::DidYouMean(name->text, known).empty();
+    const std::string hint = kind == "pe" ? "; one of your own is {name: own, file: mine.pt}"
+                                          : "; your own data is {name: own, file: mine.safetensors}";
     Say({name, source.path}, SortedList(known),
         UnknownName(kind, InWords(*name), name->text, known) +
-            (own ? "; one of your own is {name: own, file: mine.pt}" : ""));
+            (catalog::DidYouMean(name->text, known).empty() ? hint : ""));
     return;
   }
   ReadItemFields(kind, source,

@@ -11,7 +11,7 @@
 #include <string_view>
 #include <vector>
 
-#include "core/experiment/own_encoding.h"
+#include "core/experiment/declaration.h"
 #include "core/experiment/sweep_plan.h"
 #include "core/experiment/yaml_value.h"
 
@@ -49,15 +49,20 @@ class SweepReader {
                 const Source& source, std::vector<Item>* items);
   void ReadItemFields(const std::string& kind, const Source& source, Item item,
                       std::vector<Item>* items);
-  // Encodings from files: defined in sweep_own.cc.
+  // Encodings and data from files: defined in sweep_own.cc.
   void ReadFileOverride(const Override& override);
   void ReadFiles();  // `files`: the same as these overrides, within the document
   void TakeFile(const std::string& path, std::string_view declaration, const Place& place);
-  void ReadOwn(const Source& source, std::vector<Item>* items);
-  // Adds a violation and returns true if the field is one that an encoding's file declares.
+  void ReadOwn(const std::string& kind, const Source& source, std::vector<Item>* items);
+  void ReadOwnEncoding(const OwnEncoding& encoding, const Source& source,
+                       std::vector<Item>* items);
+  void ReadOwnTask(const OwnTask& task, const Source& source, std::vector<Item>* items);
+  // Adds a violation and returns true if the field is one that a file declares.
   bool RefuseDeclared(const catalog::Field& field, const Source& source);
-  // What the item's file declares; null after a violation, or if one was reported before.
-  const OwnEncoding* FileOf(const Source& source);
+  // Adds a violation for each override of a field whose value follows from a file.
+  void RefuseOverriddenFiles();
+  // Returns the declaration of the item's file. Null after a violation, now or earlier.
+  const Declaration* FileOf(const std::string& kind, const Source& source);
   // One entry for each combination of the options that the item lists, by option.
   std::vector<catalog::Values> ReadOwnOptions(const OwnEncoding& encoding, const Source& source);
   void ReadSection(const std::string& section);
@@ -97,7 +102,7 @@ class SweepReader {
   std::map<std::string, YamlPointer, std::less<>> top_overrides_;  // name, protocol, seed
   std::vector<Setting> analysis_overrides_;
   // By the path that the document names; nullopt: its declaration was reported as wrong.
-  std::map<std::string, std::optional<OwnEncoding>, std::less<>> files_;
+  std::map<std::string, std::optional<Declaration>, std::less<>> files_;
 };
 
 }  // namespace pelab::experiment

@@ -14,6 +14,7 @@
 #include "core/base/status.h"
 #include "core/base/strings.h"
 #include "core/base/unique_fd.h"
+#include "core/experiment/declaration.h"
 
 namespace pelab::torchscript {
 namespace {
@@ -32,7 +33,7 @@ absl::Status Refused(const std::string& path, std::string_view why) {
   return absl::InvalidArgumentError(Concat(path, ": ", why));
 }
 
-// Where the archive's entries are, by name without the folder that they all lie in.
+// The entries of an archive that matter here. All entries lie in one folder, whose name does not.
 struct Contents {
   zip_int64_t declaration = -1;
   std::uint64_t declaration_bytes = 0;

@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/base/json_text.h"
+#include "core/experiment/job.h"
 
 namespace pelab::sched {
 namespace {
@@ -60,7 +61,8 @@ std::string Capabilities::WhyNot(const Slot& slot, const store::Requirement& req
   }
   std::string lacks = Lacks(pes_, "pe", requirement.pe, requirement.pe_version);
   if (!lacks.empty()) return lacks;
-  lacks = Lacks(tasks_, "task", requirement.task, requirement.task_version);
+  lacks = Lacks(tasks_, "task", std::string(experiment::TaskOfLabel(requirement.task)),
+                requirement.task_version);
   for (const auto& [name, version] : requirement.analyses) {
     if (!lacks.empty()) break;
     lacks = Lacks(analyses_, "analysis", name, version);

@@ -27,7 +27,7 @@ store::NewCell ToNewCell(const experiment::Cell& cell, const experiment::Resourc
           .spec_json = cell.canonical_json,
           .requirement = {.pe = cell.job.pe,
                           .pe_version = cell.job.pe_version,
-                          .task = cell.job.task,
+                          .task = cell.task_label,
                           .task_version = cell.job.task_version,
                           .device_kind = resources.device,
                           .memory_bytes = resources.memory_bytes},

@@ -147,7 +147,7 @@ absl::StatusOr<store::NewCell> ToCell(const v1::ImportedJob& job) {
                       .spec_json = job.spec_json(),
                       .requirement = {.pe = read.pe,
                                       .pe_version = read.pe_version,
-                                      .task = read.task,
+                                      .task = experiment::TaskLabel(read),
                                       .task_version = read.task_version,
                                       .device_kind = job.device_kind(),
                                       .memory_bytes = job.memory_bytes(),

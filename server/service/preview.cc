@@ -19,7 +19,7 @@ v1::PreviewJob ToPreview(const experiment::Cell& cell, v1::JobState stored) {
   job.set_key(cell.key);
   job.set_pe(cell.job.pe);
   job.set_pe_label(cell.pe_label);
-  job.set_task(cell.job.task);
+  job.set_task(cell.task_label);
   job.set_protocol(cell.protocol_label);
   job.set_seed(cell.job.seed);
   job.set_spec_json(cell.canonical_json);

@@ -1,4 +1,4 @@
-// SweepsService: files that documents name, such as those of own encodings.
+// SweepsService: files that documents name: own encodings and data.
 #include <deque>
 #include <map>
 #include <string>
@@ -8,9 +8,9 @@
 #include "absl/strings/strip.h"
 #include "core/base/status.h"
 #include "core/base/utf8.h"
-#include "core/experiment/own_encoding.h"
+#include "core/experiment/declaration.h"
+#include "core/own_files/own_file.h"
 #include "core/rpc/status.h"
-#include "core/torchscript/archive.h"
 #include "server/limits.h"
 #include "server/service/blocking.h"
 #include "server/service/sweeps_service.h"
@@ -21,28 +21,26 @@ namespace {
 
 absl::Status CheckFileHeader(const v1::FileHeader& header) {
   PELAB_RETURN_IF_ERROR(store::CheckSha256(header.sha256()));
-  if (header.bytes() >= 1 && header.bytes() <= experiment::kMaxEncodingBytes) {
-    return absl::OkStatus();
-  }
+  if (header.bytes() >= 1 && header.bytes() <= experiment::kMaxTaskBytes) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat(
-      "a file has ", header.bytes(), " bytes; allowed: ", "1 to ", experiment::kMaxEncodingBytes));
+      "a file has ", header.bytes(), " bytes; allowed: ", "1 to ", experiment::kMaxTaskBytes));
 }
 
-// OK if the stored file is the announced one and declares an encoding.
+// OK if the stored file is the announced one, of an encoding or of data.
 absl::Status CheckStored(const store::ArtifactFiles& files, const v1::FileHeader& header) {
   const std::string path = files.PathOf(header.sha256()).value_or("");
   if (files.StoredBytes(header.sha256()) != header.bytes()) {
     return absl::NotFoundError(
         absl::StrCat("no file with sha256 ", header.sha256(), " and ", header.bytes(), " bytes"));
   }
-  const auto encoding = torchscript::ReadEncodingFile(path);
-  if (!encoding.ok()) {
+  const auto hash = own_files::CheckOwnFile(path);
+  if (!hash.ok()) {
     // The path on this host means nothing to the caller.
-    absl::string_view why = encoding.status().message();
+    absl::string_view why = hash.status().message();
     absl::ConsumePrefix(&why, absl::StrCat(path, ": "));
-    return absl::Status(encoding.status().code(), why);
+    return absl::Status(hash.status().code(), why);
   }
-  if (encoding->sha256 == header.sha256()) return absl::OkStatus();
+  if (hash->sha256 == header.sha256()) return absl::OkStatus();
   return absl::DataLossError(absl::StrCat("the file with sha256 ", header.sha256(), " is damaged"));
 }
 
@@ -111,7 +109,7 @@ grpc::Status SweepsService::PutFile(grpc::ServerContext* context,
   // As PutArtifact does: the rest of an upload that was answered early is read and ignored.
   std::size_t ignored = 0;
   v1::PutFileRequest request;
-  while (ignored < experiment::kMaxEncodingBytes && reader->Read(&request)) {
+  while (ignored < experiment::kMaxTaskBytes && reader->Read(&request)) {
     ignored += request.chunk().size();
   }
   return status;
@@ -124,7 +122,8 @@ absl::Status SweepsService::KeepFiles(
   store::RenewFiles renew{.sha256s = {}, .now = absl::ToUnixMillis(parts_.clock.Wall())};
   for (const v1::Override& override : overrides) {
     if (!override.field().starts_with(experiment::kFileOverride)) continue;
-    const std::string sha256 = experiment::ParseOwnEncoding(override.value()).encoding.sha256;
+    const auto parsed = experiment::ParseDeclaration(override.value());
+    const std::string sha256 = experiment::Sha256Of(parsed.declaration);
     const std::string path = override.field().substr(experiment::kFileOverride.size());
     if (!paths.emplace(sha256, path).second) continue;
     holds.emplace_back(parts_.artifacts, sha256);

@@ -138,8 +138,8 @@ inline constexpr int kReadyAttempts = 12;
 Execution ToExecution(const v1::Execution& execution);
 // Reads a job's execution_json; nullopt if it is NULL, malformed or not possible.
 std::optional<Execution> ReadExecution(const Query& query, int column);
-// The hash of the file that the spec's encoding comes from; empty if it comes from none.
-std::string FileOfSpec(const std::string& spec_json);
+// The hashes of the files that the spec's encoding and data come from, if they do.
+std::vector<std::string> FilesOfSpec(const std::string& spec_json);
 // The files that the assignment's spec names.
 std::vector<NeededFile> NeededFiles(Database& db, const Assignment& assignment);
 // The assignment of an attempt, read from its row.

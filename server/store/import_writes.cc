@@ -48,9 +48,11 @@ int StartOf(const v1::ImportedAttempt& attempt, int epochs) {
   return attempt.has_start_epoch() ? attempt.start_epoch() : epochs;
 }
 
-// Whether the file is the one that the job's spec names, and not one of its attempts.
+// Whether the file is one that the job's spec names, and not one of its attempts.
 bool IsOfSpec(const ImportJob& write, const v1::ImportedFile& file) {
-  return file.attempt() == 0 && file.sha256() == FileOfSpec(write.cell.spec_json);
+  if (file.attempt() != 0) return false;
+  const std::vector<std::string> named = FilesOfSpec(write.cell.spec_json);
+  return std::find(named.begin(), named.end(), file.sha256()) != named.end();
 }
 
 // Checks an imported job. Empty, or an inconsistency that no intact database contains.

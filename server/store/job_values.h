@@ -52,7 +52,7 @@ struct Checkpoint {
 struct Requirement {
   std::string pe;
   int pe_version = 0;
-  std::string task;
+  std::string task;  // its label (experiment::TaskLabel)
   int task_version = 0;
   std::string device_kind;  // any | gpu | cpu
   std::uint64_t memory_bytes = 0;

@@ -185,7 +185,7 @@ class Command(Exported):
         out = self.folder / "out"
         for arguments, said in (((), "usage: python3 model.py data.safetensors"),
                                 (("none",), "No such file"),
-                                (("weights.safetensors",), "labels"),
+                                (("weights.safetensors",), "targets"),
                                 (("README.md",), "model.py: ")):
             result = run_model(out, *arguments)
             self.assertEqual(result.returncode, 1, arguments)
@@ -209,13 +209,14 @@ class Command(Exported):
         self.assertEqual(len(list((self.folder / "empty").iterdir())), 4)
         (self.folder / "empty" / "mine.txt").write_text("mine")
         (self.folder / "empty" / "model.py").write_text("changed")
-        self.assertIn("is not empty", self.refused(1, "--out", "empty"))
+        self.assertIn("or replace the files of an earlier export (--force)",
+                      self.refused(1, "--out", "empty"))
         self.assertEqual((self.folder / "empty" / "model.py").read_text(), "changed")
         self.export(1, "empty", "--force")
         self.assertEqual((self.folder / "empty" / "model.py").read_bytes(), MODEL.read_bytes())
         self.assertEqual((self.folder / "empty" / "mine.txt").read_text(), "mine")
         self.write("file", "")
-        self.assertIn("is no folder", self.refused(1, "--out", "file", "--force"))
+        self.assertIn("file is there already", self.refused(1, "--out", "file", "--force"))
         self.assertIn("there is no directory no", self.refused(1, "--out", "no/where"))
 
     def test_jobs_without_a_model(self):

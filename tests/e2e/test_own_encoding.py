@@ -239,6 +239,11 @@ class Sweeps(OwnEncoding):
         self.assertEqual(self.labels(), ["own:decay(strength=1)", "own:decay(strength=4)", "rope"])
         self.assertNotEqual(self.outcome("own:decay(strength=1)"),
                             self.outcome("own:decay(strength=4)"))
+        self.ok(self.pelab_db("export", "own", "--out", "out"))
+        self.assertEqual((self.folder / "out" / "decay.pt").read_bytes(),
+                         (self.folder / "decay.pt").read_bytes())
+        provenance = json.loads((self.folder / "out" / "provenance.json").read_text())
+        self.assertFalse([line for line in provenance["commands"] if "file:" in line])
         again = self.ok(self.run_sweep(self.folder / "own.yaml"))
         self.assertIn("6 succeeded", again.stdout)
         self.ok(self.pelab_db("db", "check"))
@@ -304,7 +309,8 @@ with pelab.connect({self.socket!r}) as coordinator:
 """)
         said = self.ok(self.python(script)).stdout
         self.assertIn("NotFound cannot read none.pt", said)
-        self.assertIn("InvalidInput own.yaml is no file of an encoding", said)
+        self.assertIn("InvalidInput own.yaml is no file of data (safetensors), and none of an "
+                      "encoding", said)
         self.assertIn("['own:decay(strength=2)']", said)
 
     def test_the_document_is_checked_with_the_file(self):

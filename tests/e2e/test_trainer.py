@@ -336,10 +336,10 @@ class Others(TrainerCase):
                 metadata, tensors = safetensors(out)
                 length = job["spec"]["task"]["length"]
                 self.assertEqual({name: shape for name, (_, shape, _) in tensors.items()},
-                                 {"tokens": [320, length], "lengths": [320], "labels": [320],
+                                 {"tokens": [320, length], "lengths": [320], "targets": [320],
                                   "split": [320], "triggers": [2]})
                 tokens, lengths, labels, split, triggers = (tensors[name][2] for name in
-                                                            ("tokens", "lengths", "labels", "split",
+                                                            ("tokens", "lengths", "targets", "split",
                                                              "triggers"))
                 self.assertEqual(split, (0,) * 256 + (1,) * 64)
                 digest = hashlib.sha256(struct.pack("<qq", length, 256))
@@ -368,7 +368,7 @@ class Others(TrainerCase):
         self.assertEqual({entry["name"]: entry["version"] for entry in capabilities["pes"]},
                          {**catalog.versions(), "own": 1})
         self.assertEqual({entry["name"] for entry in capabilities["tasks"]},
-                         {"distance", "counting"})
+                         {"distance", "counting", "own"})
         self.assertEqual({entry["name"]: entry["version"] for entry in capabilities["analyses"]},
                          {"head_ablation": 2, "layer_ablation": 1, "cumulative_ablation": 1,
                           "example_correctness": 1})

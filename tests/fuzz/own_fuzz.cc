@@ -1,7 +1,7 @@
 // Any bytes as the file of an own encoding, and as its declaration.
 #include <fstream>
 
-#include "core/catalog/own_pe.h"
+#include "core/catalog/own.h"
 #include "core/torchscript/archive.h"
 #include "tests/fuzz/fuzz.h"
 #include "tests/support/temp_dir.h"

@@ -1,29 +1,22 @@
-// Any bytes as a safetensors file, for the trainer's reader and for the agent's, which reads the
-// metadata alone.
+// Any bytes as a safetensors file, for the reader of tensors, for the reader of data on top of it, and
+// for the agent's, which reads the metadata alone.
 #include <fstream>
 
+#include "core/safetensors/safetensors.h"
+#include "core/safetensors/task_file.h"
 #include "tests/fuzz/fuzz.h"
 #include "tests/support/temp_dir.h"
 #include "worker/agent/checkpoint_file.h"
-#include "worker/trainer/protocol/error.h"
-#include "worker/trainer/protocol/safetensors.h"
 
 namespace {
 
 using namespace pelab;  // NOLINT(google-build-using-namespace)
 using fuzz::Require;
-using trainer::SafetensorsFile;
-using trainer::TensorEntry;
 
-std::uint64_t BytesOf(trainer::DType dtype) {
-  switch (dtype) {
-    case trainer::DType::kU8:
-      return 1;
-    case trainer::DType::kI64:
-      return 8;
-    default:
-      return 4;
-  }
+std::uint64_t ElementBytes(DType dtype) {
+  const std::string_view name = NameOf(dtype);  // "F32", "I64", "BOOL"
+  if (name == "BOOL" || name == "I8" || name == "U8") return 1;
+  return name.ends_with("16") ? 2 : name.ends_with("32") ? 4 : 8;
 }
 
 void CheckTensor(const TensorEntry& tensor, std::string_view text) {
@@ -31,7 +24,7 @@ void CheckTensor(const TensorEntry& tensor, std::string_view text) {
               tensor.bytes.data() + tensor.bytes.size() <= text.data() + text.size(),
           "a tensor lies within its file");
   // Divided, because a product could overflow here, too.
-  std::uint64_t left = tensor.bytes.size() / BytesOf(tensor.dtype);
+  std::uint64_t left = tensor.bytes.size() / ElementBytes(tensor.dtype);
   bool empty = false;
   for (const std::int64_t size : tensor.shape) {
     Require(size >= 0, "no size is negative");
@@ -50,8 +43,8 @@ void CheckFile(const SafetensorsFile& file, std::string_view text) {
     CheckTensor(tensor, text);
     Require(file.Find(tensor.name) != nullptr, "a tensor is found by its name");
   }
-  const std::string written = trainer::WriteSafetensors(file);
-  const SafetensorsFile back = trainer::ReadSafetensors(written);
+  const std::string written = WriteSafetensors(file);
+  const SafetensorsFile back = ParseSafetensors(written).file;
   Require(back.metadata == file.metadata, "metadata read back");
   Require(back.tensors.size() == file.tensors.size(), "all tensors read back");
   for (std::size_t i = 0; i < file.tensors.size(); ++i) {
@@ -59,6 +52,17 @@ void CheckFile(const SafetensorsFile& file, std::string_view text) {
                 back.tensors[i].bytes == file.tensors[i].bytes,
             "a tensor reads back", file.tensors[i].name);
   }
+}
+
+// What a file of data says of itself can be read again.
+void CheckData(std::string_view text) {
+  const TaskFileResult read = ParseTaskFile(text);
+  if (!read.problem.empty()) return fuzz::RequireSentence(read.problem);
+  const experiment::OwnTaskResult again =
+      experiment::ParseOwnTask(experiment::ToJson(read.file.declared));
+  Require(again.problem.empty(), "a declaration reads back", again.problem);
+  Require(experiment::ToJson(again.task) == experiment::ToJson(read.file.declared),
+          "a declaration reads back as it was");
 }
 
 void CheckAgent(std::string_view text) {
@@ -84,12 +88,13 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     text += header;
   }
   text += input.Rest();
-  try {
-    CheckFile(trainer::ReadSafetensors(text), text);
-  } catch (const trainer::TrainerError& error) {
-    Require(error.kind() == trainer::ErrorKind::kIo, "a bad file is an error of input");
-    fuzz::RequireSentence(error.what());
+  const SafetensorsResult read = ParseSafetensors(text);
+  if (read.problem.empty()) {
+    CheckFile(read.file, text);
+  } else {
+    fuzz::RequireSentence(read.problem);
   }
+  CheckData(text);
   CheckAgent(text);
   return 0;
 }

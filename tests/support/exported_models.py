@@ -49,7 +49,7 @@ class ExportCase(Case):
         data, _ = module.read_safetensors(file)
         task = model.spec["task"]
         shift = 2 if (task["label_space"], task.get("definition")) == ("exact", "published") else 0
-        classes = data["labels"].long() - shift
+        classes = data["targets"].long() - shift
         scored = data["split"] == 1
         if task["scored_classes"] == "nonzero":
             scored &= classes != 0

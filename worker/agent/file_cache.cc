@@ -12,25 +12,13 @@
 
 #include "absl/status/statusor.h"
 #include "core/base/file.h"
-#include "core/base/regular_file.h"
-#include "core/base/sha256.h"
+#include "core/base/hashing.h"
 #include "core/base/status.h"
-#include "core/base/unique_fd.h"
 
 namespace pelab::agent {
 namespace {
 
 constexpr auto kFileAge = std::chrono::hours(30 * 24);
-
-absl::StatusOr<std::string> HashOfFile(const std::string& path) {
-  PELAB_ASSIGN_OR_RETURN(const UniqueFd fd, OpenRegularFile(path));
-  Sha256 hash;
-  PELAB_RETURN_IF_ERROR(ReadPieces(fd.get(), path, [&](const std::string& piece) {
-    hash.Update(piece);
-    return absl::OkStatus();
-  }));
-  return hash.FinishHex();
-}
 
 }  // namespace
 
@@ -45,8 +33,8 @@ bool FileCache::Has(const v1::NeededFile& file) {
     checked = checked_.count(file.sha256()) != 0;
   }
   if (!checked) {
-    const absl::StatusOr<std::string> hash = HashOfFile(path);
-    if (!hash.ok() || *hash != file.sha256()) {
+    const absl::StatusOr<FileHash> hash = Sha256File(path);
+    if (!hash.ok() || hash->sha256 != file.sha256()) {
       spdlog::warn("{} is damaged; it is fetched again", path);
       return false;
     }

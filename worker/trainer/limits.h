@@ -16,8 +16,6 @@ inline constexpr std::int64_t kMicroBatch = std::int64_t{1} << 30;
 // Files and output.
 // Bytes of one line of events; the worker reads no longer line (worker/agent/limits.h)
 inline constexpr std::size_t kLineBytes = std::size_t{1} << 20;
-// Bytes of the header of a safetensors file; the limit of the reference implementation
-inline constexpr std::size_t kSafetensorsHeaderBytes = 100'000'000;
 // Removals in the result of a cumulative ablation, so that its file stays below the size that a
 // worker reads
 inline constexpr std::int64_t kRemovals = 100'000;

@@ -4,8 +4,8 @@
     source = pelab.open("pelab.db")        # the file itself, read-only; no coordinator is needed
     source = pelab.connect("gpu01:7470")   # a coordinator, which can also submit, cancel and watch
 
-`save_encoding` writes a positional encoding of one's own as a file that sweeps can name; it needs
-PyTorch.
+`save_encoding` writes a positional encoding of one's own as a file that sweeps can name, and needs
+PyTorch; `save_task` writes data of one's own.
 
 Both give the same frames: the same rows in the same order, the same columns and types, and every
 number equal bit for bit.
@@ -19,6 +19,7 @@ from pelab._file import File, open_file as open
 from pelab._remote import (Cancelled, Coordinator, JobCounts, RunningJob, Snapshot, Submission,
                            connect)
 from pelab._source import Source
+from pelab._task import save_task
 from pelab.errors import (
     InvalidInput,
     NoCoordinator,
@@ -54,4 +55,5 @@ __all__ = [
     "open",
     "real",
     "save_encoding",
+    "save_task",
 ]

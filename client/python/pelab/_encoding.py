@@ -4,17 +4,15 @@ save_encoding needs PyTorch, so it is imported there."""
 from __future__ import annotations
 
 import dataclasses
-import hashlib
 import io
 import json
 import os
 import pathlib
-import re
 import zipfile
 from collections.abc import Mapping
 from typing import Any
 
-from pelab.errors import InvalidInput, NotFound
+from pelab._names import NAME, NAME_RULE, refuse
 
 # The methods that the trainer calls, with the names of what each takes (docs/own-encodings.md).
 METHODS = {
@@ -29,10 +27,8 @@ METHODS = {
 # Called once before them, if the module has them.
 INTEGERS = {"layer", "side", "length", "seed"}
 PREPARING = {"configure": ("sizes", "options"), "reset": ("seed",)}
-NAME = re.compile(r"[a-z][a-z0-9_]{0,39}")
 WIDEST = 1e15
 MOST_DECLARED = 64 << 10  # bytes of a declaration
-PIECE = 256 << 10  # bytes of one message
 
 
 @dataclasses.dataclass(frozen=True)
@@ -55,7 +51,7 @@ def integer(default: int, low: int, high: int, help: str = "") -> Option:
     """An option that is an integer from low to high."""
     for number in (default, low, high):
         if int(number) != number:
-            raise _refuse(f"an integer option has the number {number}")
+            raise refuse(f"an integer option has the number {number}")
     return Option("int", int(default), int(low), int(high), help)
 
 
@@ -64,24 +60,20 @@ def flag(default: bool, help: str = "") -> Option:
     return Option("bool", bool(default), None, None, help)
 
 
-def _refuse(message: str) -> InvalidInput:
-    return InvalidInput(message)
-
-
 def _option_json(name: str, option: Option) -> dict[str, Any]:
     if not isinstance(option, Option):
-        raise _refuse(f"option {name!r} is {option!r}; write pelab.real(default, low, high), "
+        raise refuse(f"option {name!r} is {option!r}; write pelab.real(default, low, high), "
                       "pelab.integer(default, low, high) or pelab.flag(default)")
     if not NAME.fullmatch(name) or name in ("name", "file"):
-        raise _refuse(f"an option is named {name!r}; allowed: a lower-case letter, then letters, "
+        raise refuse(f"an option is named {name!r}; allowed: a lower-case letter, then letters, "
                       "digits or underscores, and neither name nor file")
     shown: dict[str, Any] = {"name": name, "type": option.type, "default": option.default}
     if option.type != "bool":
         assert option.low is not None and option.high is not None
         if option.low > option.high:
-            raise _refuse(f"option {name}: its low {option.low} is above its high {option.high}")
+            raise refuse(f"option {name}: its low {option.low} is above its high {option.high}")
         if not -WIDEST <= option.low <= option.default <= option.high <= WIDEST:
-            raise _refuse(f"option {name}: its default {option.default} is not from {option.low} "
+            raise refuse(f"option {name}: its default {option.default} is not from {option.low} "
                           f"to {option.high}")
         shown.update(min=option.low, max=option.high)
     if option.help:
@@ -100,15 +92,15 @@ def _export(torch: Any, module: Any) -> list[str]:
         parameters = list(inspect.signature(method).parameters.values())[1:]
         found = tuple(parameter.name for parameter in parameters)
         if len(found) != len(takes) or (found != takes and sorted(found) == sorted(takes)):
-            raise _refuse(f"{name} takes ({', '.join(found)}); it must take ({', '.join(takes)})")
+            raise refuse(f"{name} takes ({', '.join(found)}); it must take ({', '.join(takes)})")
         for parameter, meant in zip(parameters, takes):
             if meant in INTEGERS and parameter.annotation not in (int, "int"):
-                raise _refuse(f"{name}: annotate its argument {parameter.name}: int; TorchScript "
+                raise refuse(f"{name}: annotate its argument {parameter.name}: int; TorchScript "
                               "takes what has no annotation for a tensor")
         torch.jit.export(method)
     hooks = [name for name in METHODS if getattr(type(module), name, None) is not None]
     if not hooks:
-        raise _refuse(f"the module has none of the methods that pelab calls: {', '.join(METHODS)}")
+        raise refuse(f"the module has none of the methods that pelab calls: {', '.join(METHODS)}")
     return hooks
 
 
@@ -135,12 +127,11 @@ def save_encoding(module: Any, path: str | os.PathLike[str], *, name: str,
     import torch
 
     if not NAME.fullmatch(name):
-        raise _refuse(f"the encoding's name is {name!r}; allowed: a lower-case letter, then up to "
-                      "39 lower-case letters, digits or underscores")
+        raise refuse(f"the encoding's name is {name!r}; allowed: {NAME_RULE}")
     if isinstance(module, torch.jit.ScriptModule):
-        raise _refuse("the encoding is scripted already; give the torch.nn.Module itself")
+        raise refuse("the encoding is scripted already; give the torch.nn.Module itself")
     if not isinstance(module, torch.nn.Module):
-        raise _refuse(f"the encoding is a {type(module).__name__}; it must be a torch.nn.Module")
+        raise refuse(f"the encoding is a {type(module).__name__}; it must be a torch.nn.Module")
     hooks = _export(torch, module)
     declaration = {"format": 1, "kind": "encoding", "name": name, "methods": hooks,
                    "causal_only": bool(causal_only),
@@ -151,38 +142,22 @@ def save_encoding(module: Any, path: str | os.PathLike[str], *, name: str,
     try:
         scripted = torch.jit.script(module)
     except Exception as error:  # TorchScript raises several kinds, with long texts
-        raise _refuse(f"torch.jit.script cannot compile the module: {error}") from error
+        raise refuse(f"torch.jit.script cannot compile the module: {error}") from error
     buffer = io.BytesIO()
     torch.jit.save(scripted, buffer, _extra_files={"pelab.json": json.dumps(declaration)})
     pathlib.Path(path).write_bytes(_without_places(buffer))
 
 
-def sent(path: str | os.PathLike[str]) -> tuple[dict[str, Any], list[Any]]:
-    """What the file declares, with its hash and size, and the messages that send it."""
-    from pelab.v1 import sweeps_pb2
-
-    data = _read(path)
+def declared(data: bytes, path: str) -> dict[str, Any]:
+    """What the file declares."""
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
             entry, = (entry for entry in archive.infolist()
                       if entry.filename.partition("/")[2] == "extra/pelab.json")
             if entry.file_size > MOST_DECLARED:
-                raise _refuse(f"{path}: its declaration has {entry.file_size} bytes; at most "
-                              f"{MOST_DECLARED} are allowed")
-            declared = dict(json.loads(archive.read(entry)))
+                raise refuse(f"{path}: its declaration has {entry.file_size} bytes; at most "
+                             f"{MOST_DECLARED} are allowed")
+            return dict(json.loads(archive.read(entry)))
     except (zipfile.BadZipFile, ValueError, TypeError) as error:
-        raise _refuse(f"{path} is no file of an encoding: pelab.save_encoding writes one "
-                      f"({error})") from None
-    declared |= {"sha256": hashlib.sha256(data).hexdigest(), "bytes": len(data)}
-    header = sweeps_pb2.FileHeader(sha256=declared["sha256"], bytes=len(data))
-    parts = [sweeps_pb2.PutFileRequest(header=header)]
-    parts += [sweeps_pb2.PutFileRequest(chunk=data[at:at + PIECE])
-              for at in range(0, len(data), PIECE)]
-    return declared, parts
-
-
-def _read(path: str | os.PathLike[str]) -> bytes:
-    try:
-        return pathlib.Path(path).read_bytes()
-    except OSError as error:
-        raise NotFound(f"cannot read {path}: {error.strerror}") from None
+        raise refuse(f"{path} is no file of an encoding: pelab.save_encoding writes one "
+                     f"({error})") from None

@@ -14,7 +14,7 @@ from typing import Any, TextIO
 
 import grpc
 
-from pelab import _catalog, _channel, _columns, _encoding
+from pelab import _catalog, _channel, _columns, _upload
 from pelab._jobs import SEED_MARK
 from pelab._source import Row, Source
 from pelab.errors import (InvalidInput, NoCoordinator, NotFound, PelabError, Refused,
@@ -175,7 +175,7 @@ class Coordinator(Source):
 
         `sweep` is a path, the text of a document (any text with a line break), or a document as a
         mapping. `overrides` sets fields as --set does: {"model.layers": 4}. `own_files` has the
-        files of own encodings, by the paths that the document has for them. If a sweep with the
+        files of own encodings and data, by the paths that the document has for them. If a sweep with the
         same name and the same document exists, the submission continues it. A changed document
         needs another name, or `new`, which makes another sweep of that name. InvalidInput carries
         `violations` with file, line and column.
@@ -188,7 +188,7 @@ class Coordinator(Source):
             request.overrides.add(field=field,
                                   value=value if isinstance(value, str) else json.dumps(value))
         for name, path in (own_files or {}).items():
-            declared, parts = _encoding.sent(path)
+            declared, parts = _upload.sent(path)
             request.overrides.add(field=f"file:{name}", value=json.dumps(declared))
             self._call(self._sweeps.PutFile, iter(parts), file_name)
         answer = self._call(self._sweeps.Submit, request, file_name)

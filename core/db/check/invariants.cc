@@ -190,12 +190,15 @@ const std::vector<Invariant> kFiles = {
      "SELECT printf('\"%s\"', substr(sha256, 1, 80)) FROM files "
      "WHERE length(CAST(sha256 AS BLOB)) <> 64 OR sha256 GLOB '*[^0-9a-f]*'"},
     // A trained job without weights, such as one that was imported without its files, runs no more.
-    {"files of own encodings are stored while jobs may need them",
+    {"files of own encodings and data are stored while jobs may need them",
      "SELECT printf('configuration %d: no file %s', c.configuration_id, c.file) FROM "
      "(SELECT configuration_id, CASE WHEN json_valid(replace(template, char(31), 0)) THEN "
-     "replace(template, char(31), 0) ->> '$.pe.file' END AS file FROM configurations "
-     "WHERE configuration_id IN (SELECT configuration_id FROM jobs WHERE pe = 'own')) AS c "
-     "WHERE c.file NOT IN (SELECT sha256 FROM files) AND EXISTS (SELECT 1 FROM jobs AS j "
+     "replace(template, char(31), 0) ->> f.value END AS file FROM configurations, "
+     "json_each('[\"$.pe.file\", \"$.task.file\"]') AS f "
+     "WHERE configuration_id IN (SELECT configuration_id FROM jobs "
+     "WHERE pe = 'own' OR task GLOB 'own:*')) AS c "
+     "WHERE c.file IS NOT NULL AND c.file NOT IN (SELECT sha256 FROM files) AND EXISTS "
+     "(SELECT 1 FROM jobs AS j "
      "WHERE j.configuration_id = c.configuration_id AND (NOT j.trained OR EXISTS "
      "(SELECT 1 FROM attempts AS a JOIN artifacts AS f USING (attempt_id) "
      "WHERE a.job_id = j.job_id AND f.name = 'weights.safetensors')))"},

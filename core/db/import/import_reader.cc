@@ -145,18 +145,22 @@ void ReadAnalyses(SQLite::Database& db, std::int64_t job_id, ExportedJob& out) {
   }
 }
 
-// The files of the job's attempts, and the one that the spec of an own encoding names.
+// The files of the job's attempts, and those that its spec names. (In a spec, "task" comes after
+// "pe": docs/formats.md.)
 void ReadFiles(SQLite::Database& db, std::int64_t job_id, ExportedJob& out) {
   const RowColumns& columns = ColumnsOf<v1::ImportedFile>();
   RawStatement query(
       db, Concat("SELECT ", columns.sql(),
                  " FROM (SELECT a.number AS attempt, f.name, f.sha256, f.bytes FROM artifacts AS f "
                  "JOIN attempts AS a USING (attempt_id) WHERE a.job_id = ?1 AND "
-                 "a.outcome IS NOT NULL UNION ALL SELECT 0, 'encoding.pt', f.sha256, f.bytes "
+                 "a.outcome IS NOT NULL UNION ALL SELECT 0, "
+                 "iif(instr(c.template, '\"task\":') < instr(c.template, f.sha256), "
+                 "'data.safetensors', 'encoding.pt'), f.sha256, f.bytes "
                  "FROM jobs AS j JOIN configurations AS c USING (configuration_id) "
-                 "JOIN files AS f ON f.sha256 = replace(c.template, char(31), 0) ->> '$.pe.file' "
-                 "WHERE j.job_id = ?1 AND j.pe = '",
-                 catalog::OwnPe().name, "') ORDER BY attempt, name"));
+                 "JOIN files AS f ON instr(c.template, f.sha256) > 0 WHERE j.job_id = ?1 AND "
+                 "(j.pe = '",
+                 catalog::OwnPe().name, "' OR j.task GLOB '", catalog::OwnTask().name,
+                 ":*')) ORDER BY attempt, name"));
   query.Bind(1, job_id);
   while (query.Step()) columns.Read(query, out.files.emplace_back());
 }

@@ -302,7 +302,8 @@ struct SpecSource {
 };
 // A stored spec that SQLite cannot parse is treated as having no fields, so that it does not make
 // every query fail.
-constexpr SpecSource kOfJob = {"iif(json_valid(j.spec_json), j.spec_json, '{}')", "j.pe, j.task"};
+constexpr SpecSource kOfJob = {"iif(json_valid(j.spec_json), j.spec_json, '{}')",
+                               "j.pe, iif(j.task GLOB 'own:*', 'own', j.task)"};
 constexpr SpecSource kOfConfiguration = {"s.spec",
                                          "s.spec ->> '$.pe.name', s.spec ->> '$.task.name'"};
 
@@ -383,11 +384,15 @@ absl::Status UnknownField(const std::string& name) {
     if (!repeated) known.push_back(field.name);
   }
   const std::string_view near = catalog::DidYouMean(name, known);
-  const bool of_pe = name.substr(0, 3) == "pe.";
+  if (near.empty() && name.substr(0, 3) == "pe.") {
+    return absl::InvalidArgumentError(Concat(
+        "unknown field \"", name,
+        "\" in a condition; `pelab catalog field` lists those of encodings; the options of an "
+        "own encoding are one field, pe.options: pe.options=alpha=0.5"));
+  }
   return absl::InvalidArgumentError(Concat(
       "unknown field \"", name, "\" in a condition; ",
-      near.empty() ? Concat("known: ", Join(known, ", ")) : Concat("did you mean ", near, "?"),
-      of_pe ? " (the options of an own encoding are one field: pe.options=alpha=0.5)" : ""));
+      near.empty() ? Concat("known: ", Join(known, ", ")) : Concat("did you mean ", near, "?")));
 }
 
 }  // namespace

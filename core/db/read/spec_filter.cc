@@ -37,7 +37,7 @@ SpecFilter::SpecFilter(const std::vector<experiment::Cell>& cells)
   for (std::size_t i = 0; i < cells.size(); ++i) {
     const experiment::Cell& cell = cells[i];
     const auto id = static_cast<std::int64_t>(i);
-    BindAll(job, {id, cell.job.pe, cell.pe_label, cell.job.task, cell.protocol_label,
+    BindAll(job, {id, cell.job.pe, cell.pe_label, cell.task_label, cell.protocol_label,
                   cell.canonical_json});
     BindAll(configuration, {id, cell.canonical_json});
     job.exec();

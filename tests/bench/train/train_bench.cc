@@ -52,7 +52,7 @@
 #include "worker/trainer/command/workbench.h"
 #include "worker/trainer/config/blas_kernels.h"
 #include "worker/trainer/parameters/torch_compat.h"
-#include "worker/trainer/protocol/safetensors.h"
+#include "core/safetensors/safetensors.h"
 #include "worker/trainer/train/evaluate.h"
 #include "worker/trainer/train/micro_batch.h"
 #include "worker/trainer/train/trainer.h"

@@ -77,17 +77,6 @@ class AnalyzeTest : public CoordinatorTest {
     EXPECT_TRUE(status.ok()) << status.error_message();
     return response;
   }
-  std::string Fetch(const std::string& sha256) {
-    v1::GetArtifactRequest request;
-    request.set_sha256(sha256);
-    const auto context = Context();
-    const auto reader = results_->GetArtifact(context.get(), request);
-    std::string data;
-    v1::ArtifactChunk chunk;
-    while (reader->Read(&chunk)) data += chunk.data();
-    EXPECT_TRUE(reader->Finish().ok());
-    return data;
-  }
   static std::vector<v1::Event> WholeAnalysis(Script& script) {
     std::vector<v1::Event> events = {script.Started(3, 3)};
     for (int i = 0; i < script.assignment().analyses_size(); ++i) {
@@ -128,7 +117,7 @@ TEST_F(AnalyzeTest, ASweepGetsAnalysesWithoutTrainingAgain) {
     Script script(worker.AwaitAssignment());
     const v1::Assignment& assignment = script.assignment();
     ASSERT_TRUE(assignment.has_weights());
-    EXPECT_EQ(Fetch(assignment.weights().sha256()),
+    EXPECT_EQ(FileOf(assignment.weights().sha256()),
               absl::StrCat("weights of job ", assignment.job_id()));
     EXPECT_EQ(assignment.weights().bytes(), 16u);
     ASSERT_EQ(assignment.analyses_size(), 2);

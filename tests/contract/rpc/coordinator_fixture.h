@@ -366,6 +366,18 @@ class CoordinatorTest : public testing::Test {
     return request;
   }
   // Stores `data` as a file of that attempt and returns its SHA-256.
+  // The stored file with this hash.
+  std::string FileOf(const std::string& sha256) {
+    v1::GetArtifactRequest request;
+    request.set_sha256(sha256);
+    const auto context = Context();
+    const auto reader = results_->GetArtifact(context.get(), request);
+    std::string data;
+    v1::ArtifactChunk chunk;
+    while (reader->Read(&chunk)) data += chunk.data();
+    EXPECT_TRUE(reader->Finish().ok());
+    return data;
+  }
   std::string Put(const v1::Assignment& assignment, const std::string& data) {
     v1::PutArtifactResponse response;
     const auto context = Context();

@@ -9,7 +9,7 @@
 #include "core/db/backup/backup.h"
 #include "core/db/check/check.h"
 #include "core/db/import/import_reader.h"
-#include "core/experiment/own_encoding.h"
+#include "core/experiment/declaration.h"
 #include "pelab/v1/maintenance.grpc.pb.h"
 #include "pelab/v1/transfer.grpc.pb.h"
 #include "tests/contract/rpc/coordinator_fixture.h"
@@ -121,18 +121,6 @@ class FilesTest : public CoordinatorTest {
     const grpc::Status status = SubmitOwn(name, data);
     ASSERT_TRUE(status.ok()) << status.error_message();
   }
-  // What GetArtifact sends; its error if it fails.
-  std::string Get(const std::string& sha256) {
-    v1::GetArtifactRequest request;
-    request.set_sha256(sha256);
-    const auto context = Context();
-    const auto reader = results_->GetArtifact(context.get(), request);
-    std::string data;
-    v1::ArtifactChunk chunk;
-    while (reader->Read(&chunk)) data += chunk.data();
-    const grpc::Status status = reader->Finish();
-    return status.ok() ? data : status.error_message();
-  }
   std::string PathOf(const std::string& data) {
     const std::string sha256 = Sha256Hex(data);
     return absl::StrCat(options_.database, ".artifacts/", sha256.substr(0, 2), "/", sha256);
@@ -175,14 +163,14 @@ TEST_F(FilesTest, IsStoredOnceAndServed) {
   EXPECT_FALSE(PutFile(data));
   EXPECT_TRUE(Stored(data));
   EXPECT_EQ(Rows(data), 1);
-  EXPECT_EQ(Get(Sha256Hex(data)), data);
+  EXPECT_EQ(FileOf(Sha256Hex(data)), data);
   EXPECT_TRUE(PutFile(data));
   v1::PutFileResponse response;
   ASSERT_TRUE(Send({HeaderOf(data)}, &response).ok()) << "the header is enough";
   EXPECT_TRUE(response.already_there());
   std::ofstream(PathOf(data), std::ios::binary) << "damaged";
   EXPECT_FALSE(PutFile(data)) << "what is damaged is replaced";
-  EXPECT_EQ(Get(Sha256Hex(data)), data);
+  EXPECT_EQ(FileOf(Sha256Hex(data)), data);
   coordinator_.reset();
   EXPECT_THAT(ProblemsOf(options_.database), IsEmpty());
 }
@@ -194,7 +182,7 @@ TEST_F(FilesTest, WhatIsNotAsItsHeaderSaysIsRefused) {
   const std::string text = "no archive at all";
   const std::string bare = Encoding("bare", "");
   const std::string large((1 << 20) + 1, 'x');
-  const std::uint64_t too_many = experiment::kMaxEncodingBytes + 1;
+  const std::uint64_t too_many = experiment::kMaxTaskBytes + 1;
   struct Case {
     std::vector<v1::PutFileRequest> parts;
     const char* said;
@@ -203,15 +191,15 @@ TEST_F(FilesTest, WhatIsNotAsItsHeaderSaysIsRefused) {
            {{}, "the first message of an upload must be its header"},
            {{Chunk(data)}, "the first message of an upload must be its header"},
            {{Header("../x", 5), Chunk("12345")}, "must be 64 lower-case hexadecimal digits"},
-           {{Header(Sha256Hex(data), 0)}, "a file has 0 bytes; allowed: 1 to 67108864"},
-           {{Header(Sha256Hex(data), too_many)}, "a file has 67108865 bytes; allowed: 1 to"},
+           {{Header(Sha256Hex(data), 0)}, "a file has 0 bytes; allowed: 1 to 1073741824"},
+           {{Header(Sha256Hex(data), too_many)}, "a file has 1073741825 bytes; allowed: 1 to"},
            {{HeaderOf(data), Chunk(other)}, "the upload's SHA-256 is "},
            {{HeaderOf(data), Chunk(data.substr(1))}, " were announced"},
            {{HeaderOf(data)}, "the upload has 0 bytes"},
            {{HeaderOf(data), Chunk(data), Chunk("x")}, "longer than its announced "},
            {{HeaderOf(data), HeaderOf(data)}, "an upload has one header, then chunks"},
            {{HeaderOf(large), Chunk(large)}, "a chunk of a file has at most 1048576 bytes"},
-           {{HeaderOf(text), Chunk(text)}, "this is no TorchScript file"},
+           {{HeaderOf(text), Chunk(text)}, "this is neither a TorchScript nor a safetensors file: "},
            {{HeaderOf(bare), Chunk(bare)}, "the TorchScript file has no declaration"}}) {
     const grpc::Status status = Send(one.parts);
     EXPECT_EQ(status.error_code(), grpc::StatusCode::INVALID_ARGUMENT) << one.said;
@@ -261,7 +249,7 @@ TEST_F(FilesTest, AssignmentsNameThem) {
   ASSERT_EQ(assignment.files_size(), 1);
   EXPECT_EQ(assignment.files(0).sha256(), Sha256Hex(data));
   EXPECT_EQ(assignment.files(0).bytes(), data.size());
-  EXPECT_EQ(Get(assignment.files(0).sha256()), data);
+  EXPECT_EQ(FileOf(assignment.files(0).sha256()), data);
 }
 
 TEST_F(FilesTest, StaysADayAndAsLongAsAJobNamesIt) {
@@ -355,7 +343,7 @@ TEST_F(FilesTest, ImportsBringThem) {
   const grpc::Status imported = import(data);
   ASSERT_TRUE(imported.ok()) << imported.error_message();
   EXPECT_EQ(Rows(data), 1);
-  EXPECT_EQ(Get(Sha256Hex(data)), data);
+  EXPECT_EQ(FileOf(Sha256Hex(data)), data);
   coordinator_.reset();
   EXPECT_THAT(ProblemsOf(options_.database), IsEmpty());
 }

@@ -68,7 +68,7 @@ def chance(task):
 def read_data(path, spec):
     """A file of `pelab-trainer dataset` as Data, and its data_sha256, which is computed anew."""
     tensors, metadata = read_safetensors(path)
-    missing = {"tokens", "lengths", "labels", "split", "triggers"} - tensors.keys()
+    missing = {"tokens", "lengths", "targets", "split", "triggers"} - tensors.keys()
     if missing:
         raise Wrong(f"{path}: no {', '.join(sorted(missing))}; made by pelab-trainer dataset?")
     task = spec["task"]
@@ -78,14 +78,14 @@ def read_data(path, spec):
         raise Wrong(f"{path}: of other data than the job's: task fields {', '.join(names)} differ")
     train = int((tensors["split"] == 0).sum())
     digest = hashlib.sha256(struct.pack("<qq", tensors["tokens"].shape[1], train))
-    for name in ("tokens", "lengths", "labels"):
+    for name in ("tokens", "lengths", "targets"):
         digest.update(np.ascontiguousarray(tensors[name]).tobytes())
     if digest.hexdigest() != metadata.get("data_sha256"):
         raise Wrong(f"{path}: data_sha256 is {metadata.get('data_sha256')}, its content's is "
                     f"{digest.hexdigest()}")
     if (np.diff(tensors["split"]) < 0).any():
         raise Wrong(f"{path}: training examples must come first")
-    classes = tensors["labels"].astype(np.int64)
+    classes = tensors["targets"].astype(np.int64)
     if task["label_space"] == "exact":
         classes = classes - label_classes(task)[0]
     scored = classes != 0 if task["scored_classes"] == "nonzero" else np.ones(len(classes), bool)

@@ -116,9 +116,10 @@ class Removal {
       for (std::int64_t at = 0; at < end - begin && !left.empty(); at += wide_) {
         ThrowIfStopped();
         const std::int64_t count = std::min(wide_, end - begin - at);
+        const std::int64_t rows = batch.per_example();
         const at::Tensor right =
             Right(base.Range(at, count), static_cast<std::int64_t>(layer), left, sets,
-                  replacement.Range(at, count), batch.classes.narrow(0, at, count));
+                  replacement.Range(at, count), batch.classes.narrow(0, at * rows, count * rows));
         AddTo(right, &(*correct)[layer]);
       }
     }

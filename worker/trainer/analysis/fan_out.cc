@@ -34,8 +34,11 @@ Decoder::KeysValues ProjectWide(const Decoder& decoder, const Trace& trace, std:
 }  // namespace
 
 Trace Trace::Range(std::int64_t begin, std::int64_t count) const {
+  const std::int64_t examples = batch.tokens.size(0);
   const auto part = [&](const at::Tensor& x) {
-    return x.defined() ? x.narrow(0, begin, count) : x;
+    if (!x.defined()) return x;
+    const std::int64_t rows = x.size(0) / examples;  // of an example
+    return x.narrow(0, begin * rows, count * rows);
   };
   Trace range{{part(batch.tokens), part(batch.lengths)}, part(input), {}, part(logits)};
   for (const LayerTrace& layer : layers) {
@@ -89,7 +92,8 @@ at::Tensor GoOn(const Decoder& decoder, const Trace& trace, std::int64_t layer,
     }
     x = decoder.AfterFeedForward(later, decoder.AfterAttention(later, x, heads, nullptr), nullptr);
   }
-  return decoder.ReadOut(x, wide).view({variants, examples, -1});
+  const at::Tensor logits = decoder.ReadOut(x, wide);
+  return logits.view({variants, -1, logits.size(1)});
 }
 
 }  // namespace pelab::trainer

@@ -36,7 +36,7 @@ struct Trace {
   Batch batch;
   at::Tensor input;  // (B, T, D)
   std::vector<LayerTrace> layers;
-  at::Tensor logits;  // (B, C)
+  at::Tensor logits;  // (B, C), or (B T, C) if every position is read
 
   // The part for examples [begin, begin + count), without copying.
   Trace Range(std::int64_t begin, std::int64_t count) const;
@@ -54,7 +54,7 @@ Trace RunTraced(const Decoder& decoder, const Batch& batch, const Onward& onward
 Residual WithoutHeads(const Decoder& decoder, const Trace& trace, std::int64_t layer,
                       const std::vector<std::int64_t>& heads, const at::Tensor& replacement);
 
-// (V, B, C): the logits of variants that continue from `x_mid` (V B, T', D) of `layer`. In later
+// (V, B, C) or (V, B T, C): the logits of variants that continue from `x_mid` (V B, T', D) of `layer`. In later
 // layers the heads of `sets` (empty: none) are replaced by `replacement`.
 at::Tensor GoOn(const Decoder& decoder, const Trace& trace, std::int64_t layer,
                 const Residual& x_mid, const HeadSets& sets, const Replacement& replacement);

@@ -16,14 +16,18 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-std::int64_t DataSeed(const AnalysisSubject& subject) { return subject.job.Int("task.data_seed"); }
+std::int64_t DataSeed(const AnalysisSubject& subject) { 
+  // Data from a file has no seed.
+  const bool generated = subject.job.HasField("task.data_seed");
+  return generated ? subject.job.Int("task.data_seed") : subject.job.seed;
+}
 
 // {"total", "intact_correct", "intact_nll", "chance"}.
 Json IntactMembers(const IntactScore& intact, const AnalysisSubject& subject) {
   return {{"total", intact.total},
           {"intact_correct", intact.correct},
           {"intact_nll", intact.nll},
-          {"chance", 1 / static_cast<double>(experiment::ScoredClasses(subject.job))}};
+          {"chance", experiment::ChanceAccuracy(subject.job)}};
 }
 
 // Picks one member of every score, in the shape of the scores; null if there is no score.

@@ -36,6 +36,8 @@ std::string CapabilitiesJson() {
   for (int i = 0; i < CudaDevices(); ++i) devices.push_back("cuda:" + std::to_string(i));
   std::vector<PeEntry> pes = PeRegistry();
   pes.push_back(OwnPeEntry());
+  std::vector<TaskEntry> tasks = TaskRegistry();
+  tasks.push_back({catalog::OwnTask().name, catalog::OwnTask().version, nullptr});
   const nlohmann::ordered_json object = {{"protocol", 1},
                                          {"trainer", PELAB_VERSION},
                                          {"libtorch", LibTorchVersion()},
@@ -43,7 +45,7 @@ std::string CapabilitiesJson() {
                                          {"devices", devices},
                                          {"environment", Environment()},
                                          {"pes", Versions(pes)},
-                                         {"tasks", Versions(TaskRegistry())},
+                                         {"tasks", Versions(tasks)},
                                          {"analyses", Versions(AnalysisRegistry())}};
   return object.dump();
 }

@@ -303,7 +303,7 @@ class Checks {
                                         Percent(worst) + ")");
   }
 
-  // What the heads give for values of zero: the bias of the values.
+  // Returns the output of the heads for values of zero, which is the bias of the values.
   static at::Tensor BiasOnly(const Model& model, std::int64_t layer, Decoder::KeysValues inputs,
                              const Batch& batch) {
     inputs.value = at::zeros_like(inputs.value);

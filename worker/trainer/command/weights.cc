@@ -10,7 +10,7 @@
 
 #include "core/base/json_text.h"
 #include "worker/trainer/protocol/error.h"
-#include "worker/trainer/protocol/safetensors.h"
+#include "core/safetensors/safetensors.h"
 
 namespace pelab::trainer {
 namespace {

@@ -16,6 +16,7 @@ enum class Readout {
   kMaskedMean,  // mean over the tokens before the padding
   kMean,        // mean over all T positions
   kLast,        // the last token before the padding
+  kEach,        // every position by itself: (B T) rows of logits
 };
 
 // The places where dropout acts. The numbers are part of the random stream's address, so they must

@@ -251,7 +251,9 @@ Residual Decoder::AfterFeedForward(std::int64_t layer, const Residual& x_mid,
 
 at::Tensor Decoder::ReadOut(const Residual& x, const Batch& batch) const {
   at::Tensor pooled = final_norm_ ? Normed(*final_norm_, x) : x.x;  // (B, T', D) or (B, D)
-  if (config_.readout == Readout::kLast) {
+  if (config_.readout == Readout::kEach) {
+    pooled = pooled.flatten(0, 1);
+  } else if (config_.readout == Readout::kLast) {
     pooled =
         batch.lengths.defined()
             ? pooled.gather(1, (batch.lengths - 1).view({-1, 1, 1}).expand({-1, 1, pooled.size(2)}))

@@ -1,12 +1,15 @@
 #include "worker/trainer/pe/own_checks.h"
 
 #include <ATen/ATen.h>
+#include <caffe2/serialize/inline_container.h>
 #include <torch/csrc/jit/api/module.h>
 #include <torch/csrc/jit/passes/inliner.h>
 
 #include <algorithm>
 #include <functional>
 #include <set>
+#include <sstream>
+#include <string_view>
 
 namespace pelab::trainer {
 namespace {
@@ -162,6 +165,21 @@ bool IsAllowedShape(at::IntArrayRef found, const AllowedShape& allowed, bool bro
 }
 
 }  // namespace
+
+void CheckCode(const OwnSource& source) {
+  const std::string runs = "__setstate__";
+  std::istringstream file(source.bytes);
+  caffe2::serialize::PyTorchStreamReader reader(&file);
+  for (const std::string& record : reader.getAllRecords()) {
+    if (record.rfind("code/", 0) != 0) continue;
+    const auto [data, size] = reader.getRecord(record);
+    const std::string_view code(static_cast<const char*>(data.get()), size);
+    if (code.find(runs) == std::string_view::npos) continue;
+    FailOwn(source.name, "its file has the function " + runs +
+                             ", which would run while the file is loaded; allowed: configure and "
+                             "reset for what prepares the module");
+  }
+}
 
 void CheckModule(const torch::jit::Module& module, const OwnSource& source) {
   RefuseFiles(module, source);

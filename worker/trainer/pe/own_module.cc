@@ -17,6 +17,7 @@
 
 #include "core/experiment/own_encoding.h"
 #include "worker/trainer/pe/own_checks.h"
+#include "worker/trainer/protocol/error.h"
 
 namespace pelab::trainer {
 namespace {
@@ -118,9 +119,12 @@ OwnModule::OwnModule(const OwnSource& source, std::optional<std::int64_t> seed)
     : name_(source.name), state_(std::make_unique<State>()) {
   torch::jit::ExtraFilesMap extra = {{std::string(experiment::kDeclarationName), ""}};
   try {
+    CheckCode(source);
     std::istringstream file(source.bytes);
     state_->module = torch::jit::load(file, at::Device(at::kCPU), extra);
     state_->module.eval();
+  } catch (const TrainerError&) {
+    throw;
   } catch (const std::bad_alloc&) {
     throw;
   } catch (const std::exception& error) {

@@ -3,31 +3,12 @@
 #include <algorithm>
 #include <cmath>
 
-#include "core/base/sha256.h"
 #include "core/experiment/own_encoding.h"
 #include "worker/trainer/protocol/error.h"
 #include "worker/trainer/protocol/files.h"
 
 namespace pelab::trainer {
 namespace {
-
-std::string& FilesFolder() {
-  static auto* const folder = new std::string;
-  return *folder;
-}
-
-std::string ReadNamedFile(const std::string& name, const std::string& sha256) {
-  if (FilesFolder().empty()) {
-    throw TrainerError(ErrorKind::kIo, "encoding " + name + ": its file " + sha256 +
-                                           " is in a folder that was not given; allowed: --files "
-                                           "DIR, the folder of the files that specs name");
-  }
-  try {
-    return ReadFile(std::filesystem::path(FilesFolder()) / sha256);
-  } catch (const TrainerError& error) {
-    throw TrainerError(error.kind(), "encoding " + name + ": " + error.what());
-  }
-}
 
 std::string ListOf(const std::vector<std::string>& words) {
   std::string list;
@@ -71,8 +52,6 @@ void CheckOptions(const experiment::OwnEncoding& declared, const OwnSource& sour
 
 }  // namespace
 
-void UseFilesIn(const std::string& folder) { FilesFolder() = folder; }
-
 bool OwnSource::Has(const std::string& method) const {
   return std::find(methods.begin(), methods.end(), method) != methods.end();
 }
@@ -86,12 +65,7 @@ OwnSource ReadOwnSource(const experiment::Job& job, const ModelConfig& config) {
                   {"d_model", config.d_model}, {"head_size", config.head_dim()},
                   {"max_len", config.max_len}, {"causal", config.causal ? 1 : 0}};
   source.options = experiment::OptionValues(job.Choice("pe.options"));
-  const std::string& sha256 = job.Choice("pe.file");
-  source.bytes = ReadNamedFile(source.name, sha256);
-  const std::string found = Sha256Hex(source.bytes);
-  if (found != sha256) {
-    FailOwn(source.name, "the file in --files has the SHA-256 " + found + "; allowed: " + sha256);
-  }
+  source.bytes = ReadNamedFile("encoding " + source.name, job.Choice("pe.file"));
   return source;
 }
 

@@ -11,10 +11,6 @@
 
 namespace pelab::trainer {
 
-// Sets the folder of the files that specs name, each under its SHA-256 (--files). Call this before
-// the first model is made.
-void UseFilesIn(const std::string& folder);
-
 struct OwnSource {
   std::string name;   // the job's pe.encoding
   std::string bytes;  // the file; its SHA-256 is the job's pe.file

@@ -19,7 +19,7 @@ constexpr std::string_view kHelp =
 usage:
   pelab-trainer run --spec JOB.json --workdir DIR [--spec JOB.json --workdir DIR …] [options]
   pelab-trainer analyze --spec JOB.json --weights FILE.safetensors --workdir DIR [options]
-  pelab-trainer dataset --spec JOB.json --out FILE.safetensors
+  pelab-trainer dataset --spec JOB.json [--files DIR] --out FILE.safetensors
   pelab-trainer check --spec JOB.json [--files DIR] [--threads N]
   pelab-trainer capabilities
   pelab-trainer --help | --version
@@ -29,7 +29,7 @@ run trains each job, evaluates it after every epoch, runs its analyses and keeps
                           begins a job
   --workdir DIR           folder for that job's weights and checkpoints; created if it is missing
   --files DIR             folder of the files that specs name, each under its SHA-256: those of own
-                          encodings
+                          encodings and own data
   --packing auto|off|on|K several jobs as one batch (on), one after another (off), or whichever a
                           measurement at the start finds faster (auto, default); K: with the
                           results of a batch of K jobs
@@ -52,7 +52,7 @@ analyze runs the job's analyses on the weights that `run` kept, without training
   --workdir DIR           folder for result files; created if it is missing
   --files, --device, --threads, --parent-fd as above
 
-dataset writes the job's data: tokens (N, T), lengths (N), labels (N), split (N; 0 train, 1 test).
+dataset writes the job's data: tokens (N, T), lengths (N), targets (N), split (N; 0 train, 1 test).
 check tries the job's encoding on small random inputs and prints what holds, as JSON; exit status 1
 if something does not.
 capabilities prints what this build can run, as JSON.
@@ -134,7 +134,9 @@ std::map<std::string, Reader> Readers(Arguments* arguments) {
     };
   };
   if (arguments->command == Command::kDataset) {
-    return {{"--spec", path(&JobFiles::spec)}, {"--out", text(&arguments->out)}};
+    return {{"--spec", path(&JobFiles::spec)},
+            {"--files", text(&arguments->files)},
+            {"--out", text(&arguments->out)}};
   }
   std::map<std::string, Reader> readers = {
       {"--spec", path(&JobFiles::spec)},

@@ -10,6 +10,7 @@
 #include <iostream>
 #include <sstream>
 #include <thread>
+#include <utility>
 
 #include "core/base/sha256.h"
 #include "worker/trainer/protocol/error.h"
@@ -20,6 +21,11 @@ namespace {
 
 [[noreturn]] void ThrowIo(const std::string& what, const std::filesystem::path& path) {
   throw TrainerError(ErrorKind::kIo, what + " " + path.string() + ": " + std::strerror(errno));
+}
+
+std::string& FilesFolder() {
+  static auto* const folder = new std::string;
+  return *folder;
 }
 
 // Closes its descriptor when it goes out of scope.
@@ -85,6 +91,32 @@ std::string ReadFile(const std::filesystem::path& path) {
   if (file) contents << file.rdbuf();
   if (!file) ThrowIo("cannot read", path);
   return contents.str();
+}
+
+SafetensorsFile ReadSafetensors(std::string_view text) {
+  SafetensorsResult result = ParseSafetensors(text);
+  if (result.problem.empty()) return std::move(result.file);
+  throw TrainerError(ErrorKind::kIo, "malformed safetensors file: " + result.problem);
+}
+
+void UseFilesIn(const std::string& folder) { FilesFolder() = folder; }
+
+std::string ReadNamedFile(const std::string& what, const std::string& sha256) {
+  if (FilesFolder().empty()) {
+    throw TrainerError(ErrorKind::kIo, what + ": its file " + sha256 +
+                                           " is in a folder that was not given; allowed: --files "
+                                           "DIR, the folder of the files that specs name");
+  }
+  std::string bytes;
+  try {
+    bytes = ReadFile(std::filesystem::path(FilesFolder()) / sha256);
+  } catch (const TrainerError& error) {
+    throw TrainerError(error.kind(), what + ": " + error.what());
+  }
+  const std::string found = Sha256Hex(bytes);
+  if (found == sha256) return bytes;
+  throw TrainerError(ErrorKind::kBadSpec, what + ": the file in --files has the SHA-256 " + found +
+                                              "; allowed: " + sha256);
 }
 
 }  // namespace pelab::trainer

@@ -8,6 +8,7 @@
 #include "core/base/sha256.h"
 #include "worker/trainer/limits.h"
 #include "worker/trainer/protocol/error.h"
+#include "worker/trainer/task/own_data.h"
 #include "worker/trainer/task/registry.h"
 
 namespace pelab::trainer {
@@ -90,37 +91,10 @@ void Shuffle(Dataset* data) {
   }
 }
 
-void AppendBytes(const std::vector<std::int32_t>& values, Sha256* hash) {
-  std::vector<unsigned char> bytes(values.size() * 4);
-  for (std::size_t i = 0; i < values.size(); ++i) {
-    const auto value = static_cast<std::uint32_t>(values[i]);
-    for (int b = 0; b < 4; ++b) bytes[i * 4 + b] = static_cast<unsigned char>(value >> (8 * b));
-  }
-  hash->Update({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
-}
-
-void AppendBytes(std::int64_t value, Sha256* hash) {
-  unsigned char bytes[8];
-  for (int b = 0; b < 8; ++b)
-    bytes[b] = static_cast<unsigned char>(static_cast<std::uint64_t>(value) >> (8 * b));
-  hash->Update({reinterpret_cast<const char*>(bytes), sizeof bytes});
-}
-
-}  // namespace
-
-bool Dataset::HasPadding() const {
-  return std::any_of(lengths.begin(), lengths.end(), [&](std::int32_t n) { return n != length; });
-}
-
-Dataset MakeDataset(const experiment::Job& job) {
+Dataset Generate(const experiment::Job& job) {
   const auto task = MakeTask(job);
   Dataset data;
   data.length = task->padded_length();
-  if (data.length > job.Int("model.max_len")) {
-    throw TrainerError(ErrorKind::kBadSpec, "task.length " + std::to_string(data.length) +
-                                                " exceeds model.max_len " +
-                                                std::to_string(job.Int("model.max_len")));
-  }
   data.train_examples = job.Int("task.train_examples");
   data.label_min = task->label_min();
   data.label_count = task->label_count();
@@ -151,6 +125,37 @@ Dataset MakeDataset(const experiment::Job& job) {
     Shuffle(&data);
   }
   return data;
+}
+
+void AppendBytes(const std::vector<std::int32_t>& values, Sha256* hash) {
+  std::vector<unsigned char> bytes(values.size() * 4);
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    const auto value = static_cast<std::uint32_t>(values[i]);
+    for (int b = 0; b < 4; ++b) bytes[i * 4 + b] = static_cast<unsigned char>(value >> (8 * b));
+  }
+  hash->Update({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+}
+
+void AppendBytes(std::int64_t value, Sha256* hash) {
+  unsigned char bytes[8];
+  for (int b = 0; b < 8; ++b)
+    bytes[b] = static_cast<unsigned char>(static_cast<std::uint64_t>(value) >> (8 * b));
+  hash->Update({reinterpret_cast<const char*>(bytes), sizeof bytes});
+}
+
+}  // namespace
+
+bool Dataset::HasPadding() const {
+  return std::any_of(lengths.begin(), lengths.end(), [&](std::int32_t n) { return n != length; });
+}
+
+Dataset MakeDataset(const experiment::Job& job) {
+  if (job.Int("task.length") > job.Int("model.max_len")) {
+    throw TrainerError(ErrorKind::kBadSpec,
+                       "task.length " + std::to_string(job.Int("task.length")) +
+                           " exceeds model.max_len " + std::to_string(job.Int("model.max_len")));
+  }
+  return job.task == catalog::OwnTask().name ? ReadOwnData(job) : Generate(job);
 }
 
 LabelSpace LabelSpaceOf(const experiment::Job& job, const Dataset& data) {

@@ -1,11 +1,12 @@
-// A job's data: token sequences of fixed length with one integer label each. The training examples
-// come first. Plain arrays, no LibTorch.
+// A job's data: token sequences of fixed length with one integer label each, or one for each
+// position. The training examples come first. Plain arrays, no LibTorch.
 //
-// A data set is a pure function of the task's fields (`task.*`); `model.max_len` only limits
-// task.length. Example i is drawn from the counter-based generator at (data_seed, purpose, i), so
-// it is the same for every device, LibTorch version and thread count.
+// A data set is a pure function of the task's fields (`task.*`) and of the file that they may name;
+// `model.max_len` only limits task.length. Example i of a generated set is drawn from the
+// counter-based generator at (data_seed, purpose, i), so it is the same for every device, LibTorch
+// version and thread count.
 //
-// Token ids: 0 is padding, 1–4 are reserved, 5 … vocabulary-1 are words.
+// Token ids of generated sets: 0 is padding, 1–4 are reserved, 5 … vocabulary-1 are words.
 #pragma once
 
 #include <cstdint>
@@ -24,8 +25,10 @@ struct Dataset {
   std::int64_t train_examples = 0;   // examples 0 … train_examples-1; the others are the test set
   std::vector<std::int32_t> tokens;  // (N, T), row-major
   std::vector<std::int32_t> lengths;  // (N): tokens before the padding
-  // (N): the label as the task defines it, before it is mapped to a class.
+  // (N), or (N, T) by position: the label as the task defines it, before it is mapped to a class.
+  // kNoTarget (core/safetensors/task_file.h) at positions that have none.
   std::vector<std::int32_t> labels;
+  bool by_position = false;
   // The definition can produce the labels label_min … label_min + label_count - 1.
   std::int64_t label_min = 0;
   std::int64_t label_count = 0;
@@ -33,7 +36,7 @@ struct Dataset {
   // of triggers.
   std::vector<std::int32_t> triggers;
 
-  std::int64_t size() const { return static_cast<std::int64_t>(labels.size()); }
+  std::int64_t size() const { return static_cast<std::int64_t>(lengths.size()); }
   std::int64_t test_examples() const { return size() - train_examples; }
   bool HasPadding() const;
 };

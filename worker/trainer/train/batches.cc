@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/base/random.h"
+#include "core/safetensors/task_file.h"
 
 namespace pelab::trainer {
 namespace {
@@ -32,12 +33,24 @@ at::Tensor RangeOf(const at::Tensor& x, std::int64_t members, std::int64_t begin
 
 }  // namespace
 
+namespace {
+
+// Positions without a target have the ignored class. If no class is ignored otherwise, that is one
+// that no label has.
+std::int64_t IgnoredClass(const Dataset& data, const LabelSpace& labels) {
+  constexpr std::int64_t kNoClass = -1;
+  if (!labels.score_zero) return 0;
+  return data.by_position ? kNoClass : kNoIgnoredClass;
+}
+
+}  // namespace
+
 DeviceData::DeviceData(const std::vector<const Dataset*>& data, const LabelSpace& labels,
                        at::Device device)
     : members_(static_cast<std::int64_t>(data.size())),
       train_examples_(data.front()->train_examples),
       size_(data.front()->size()),
-      ignored_class_(labels.score_zero ? kNoIgnoredClass : 0),
+      ignored_class_(IgnoredClass(*data.front(), labels)),
       tokens_(Upload(
                   data, [](const Dataset& d) -> const auto& { return d.tokens; }, device)
                   .view({members_ * size_, data.front()->length})),
@@ -45,6 +58,10 @@ DeviceData::DeviceData(const std::vector<const Dataset*>& data, const LabelSpace
                    data, [](const Dataset& d) -> const auto& { return d.labels; }, device)
                    .to(at::kLong) -
                labels.offset) {
+  if (data.front()->by_position) {
+    classes_.masked_fill_(classes_.eq(kNoTarget - labels.offset), ignored_class_);
+    classes_ = classes_.view({members_ * size_, data.front()->length});
+  }
   const auto padded = [](const Dataset* of) { return of->HasPadding(); };
   if (std::any_of(data.begin(), data.end(), padded)) {
     lengths_ = Upload(
@@ -64,18 +81,20 @@ LabeledBatch DeviceData::Range(std::int64_t begin, std::int64_t end) const {
   const auto range = [&](const at::Tensor& x) {
     return x.defined() ? RangeOf(x, members_, begin, end) : x;
   };
-  return {{range(tokens_), range(lengths_)}, range(classes_)};
+  return {{range(tokens_), range(lengths_)}, range(classes_).flatten()};
 }
 
 LabeledBatch DeviceData::At(const at::Tensor& indices, std::int64_t positions) const {
   const at::Tensor flat = indices.flatten();
   return {{tokens_.narrow(1, 0, positions).index_select(0, flat),
            lengths_.defined() ? lengths_.index_select(0, flat) : at::Tensor()},
-          classes_.index_select(0, flat)};
+          (by_position() ? classes_.narrow(1, 0, positions) : classes_)
+              .index_select(0, flat)
+              .flatten()};
 }
 
 at::Tensor DeviceData::ClassesAt(const at::Tensor& indices) const {
-  return classes_.index_select(0, indices.flatten());
+  return classes_.index_select(0, indices.flatten()).flatten();
 }
 
 at::Tensor DeviceData::Order(const std::vector<std::int64_t>& seeds, std::int64_t epoch) const {

@@ -11,13 +11,16 @@
 
 namespace pelab::trainer {
 
-// The value of PyTorch's ignore_index when no class is ignored. Examples of the ignored class count
+// The value of PyTorch's ignore_index when no class is ignored. Targets of the ignored class count
 // in neither loss nor accuracy.
 inline constexpr std::int64_t kNoIgnoredClass = -100;
 
 struct LabeledBatch {
   Batch inputs;
-  at::Tensor classes;  // (B), 64-bit
+  at::Tensor classes;  // (B), or (B T) with a target for each position; 64-bit
+
+  // How many classes an example has: 1 or T.
+  std::int64_t per_example() const { return classes.size(0) / inputs.tokens.size(0); }
 };
 
 // A whole data set, stored on the device. With several members (parameters/members.h) there is one
@@ -36,6 +39,7 @@ class DeviceData {
   at::Device device() const;
   std::int64_t ignored_class() const { return ignored_class_; }
   bool padded() const { return lengths_.defined(); }
+  bool by_position() const { return classes_.dim() == 2; }
   // The number of tokens before the padding of each example, numbered as in At; empty if nothing is
   // padded.
   const std::vector<std::int32_t>& lengths() const { return host_lengths_; }
@@ -47,7 +51,7 @@ class DeviceData {
   // example may have more tokens.
   LabeledBatch At(const at::Tensor& indices) const { return At(indices, length()); }
   LabeledBatch At(const at::Tensor& indices, std::int64_t positions) const;
-  at::Tensor ClassesAt(const at::Tensor& indices) const;
+  at::Tensor ClassesAt(const at::Tensor& indices) const;  // (B) or (B T), as LabeledBatch
   // The indices of the training examples in their order for `epoch`: (members, train_examples()),
   // on the CPU. The order of a member is a permutation from the counter-based generator at (its
   // seed, "train/order", epoch).
@@ -61,7 +65,7 @@ class DeviceData {
   at::Tensor tokens_;   // (M N, T), 32-bit
   at::Tensor lengths_;  // (M N), 64-bit; undefined if nothing is padded
   std::vector<std::int32_t> host_lengths_;
-  at::Tensor classes_;  // (M N), 64-bit
+  at::Tensor classes_;  // (M N) or (M N, T), 64-bit
 };
 
 }  // namespace pelab::trainer

@@ -6,7 +6,7 @@
 #include <cstring>
 
 #include "worker/trainer/protocol/error.h"
-#include "worker/trainer/protocol/safetensors.h"
+#include "core/safetensors/safetensors.h"
 
 namespace pelab::trainer {
 namespace {

@@ -99,7 +99,7 @@ TEST(Fields, ConditionsNameAnEarlierChoice) {
     if (!field.applies_when) continue;
     const auto is_decider = [&](const Field& other) {
       return other.name == field.applies_when->field &&
-             (other.owner.empty() || other.owner == field.owner);
+             (other.owner.empty() || other.owner == field.owner || field.applies_when->unless);
     };
     const auto end = Fields().begin() + static_cast<std::ptrdiff_t>(i);
     const auto decider = std::find_if(Fields().begin(), end, is_decider);

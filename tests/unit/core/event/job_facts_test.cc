@@ -47,10 +47,10 @@ TEST(JobFacts, AreThoseOfTheSpec) {
   ASSERT_TRUE(facts.has_value());
   EXPECT_EQ(facts->layers, 2);
   EXPECT_EQ(facts->heads, 4);
-  EXPECT_EQ(facts->train_examples, 70);
-  EXPECT_EQ(facts->test_examples, 30);
-  EXPECT_TRUE(facts->every_example_scored);
-  EXPECT_FALSE(FactsOf(Spec("nonzero"))->every_example_scored);
+  EXPECT_EQ(facts->train_targets, 70);
+  EXPECT_EQ(facts->test_targets, 30);
+  EXPECT_TRUE(facts->every_target_scored);
+  EXPECT_FALSE(FactsOf(Spec("nonzero"))->every_target_scored);
   EXPECT_FALSE(FactsOf("{}").has_value());
   EXPECT_FALSE(FactsOf("").has_value());
 }

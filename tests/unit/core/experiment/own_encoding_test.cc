@@ -1,5 +1,5 @@
 // Encodings from files: their declarations, and the items of documents that name them.
-#include "core/experiment/own_encoding.h"
+#include "core/experiment/declaration.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/catalog/own_pe.h"
+#include "core/catalog/own.h"
 #include "core/experiment/canonical_json.h"
 #include "core/experiment/sweep.h"
 

@@ -202,9 +202,12 @@ const std::vector<Damage> kDamages = {
     {"INSERT INTO uploads VALUES (3, 'zz')", {"files are named by their SHA-256"}},
     {"INSERT INTO files VALUES ('zz', 1, 0)",
      {"files that specs may name are named by their SHA-256"}},
-    {"UPDATE configurations SET template = replace(template, '\"pe\":{', "
-     "'\"pe\":{\"file\":\"ff\",'); UPDATE jobs SET pe = 'own'",
-     {"files of own encodings are stored while jobs may need them"}},
+    {"UPDATE configurations SET template = '{\"pe\":{\"file\":\"ff\"}}'; "
+     "UPDATE jobs SET pe = 'own'",
+     {"files of own encodings and data are stored while jobs may need them"}},
+    {"UPDATE configurations SET template = '{\"task\":{\"file\":\"ff\"}}'; "
+     "UPDATE jobs SET task = 'own:parity'",
+     {"files of own encodings and data are stored while jobs may need them"}},
     {"INSERT INTO staged_epochs SELECT 1, 3, 0, train_loss, train_correct, train_total, test_loss, "
      "test_correct, test_total, learning_rate, seconds, NULL, NULL FROM curves WHERE attempt_id = "
      "3",

@@ -4,13 +4,14 @@
 #include <gtest/gtest.h>
 
 #include <cstdint>
+#include <filesystem>
 #include <map>
 #include <optional>
 #include <stdexcept>
 #include <string>
 #include <vector>
 
-#include "core/catalog/own_pe.h"
+#include "core/catalog/own.h"
 #include "tests/unit/worker/trainer/pe/own_fixture.h"
 #include "worker/trainer/pe/own_module.h"
 #include "worker/trainer/pe/registry.h"
@@ -85,7 +86,7 @@ TEST(OwnFile, ResetDependsOnTheSeedAlone) {
       << "configure draws the same for every seed";
 }
 
-// What `reset` draws beside the parameters belongs to the seed too.
+// A buffer that `reset` draws belongs to the seed, as the parameters do.
 TEST(OwnFile, ResetMaySetOtherTensors) {
   const OwnFiles files;
   OwnText text = WithReset();
@@ -299,6 +300,28 @@ TEST(OwnFile, WhoseMethodsGiveOtherThingsIsRefused) {
       refusal("transform(self, layer: int, side: int, x: Tensor, length: int)", "x.mul_(2)"),
       HasSubstr("the method transform changes its arguments or parameters in place; "
                 "allowed: new tensors only"));
+}
+
+// Loading a file runs this function, before anything can look at what it does.
+TEST(OwnFile, ThatRunsCodeWhileItIsLoadedIsRefusedUnloaded) {
+  const TempDir folder;
+  const std::string written = folder / "written";
+  OwnFiles files;
+  const OwnText text{
+      "def distance_bias(self, layer: int, length: int) -> Tensor:\n"
+      "    return torch.zeros([1, 2 * length - 1])\n"
+      "def __getstate__(self) -> Tuple[Tensor, bool]:\n"
+      "    return (torch.zeros([10]), False)\n"
+      "def __setstate__(self, state: Tuple[Tensor, bool]) -> None:\n"
+      "    x = torch.from_file(\"" +
+          written +
+          "\", True, 10)\n"
+          "    y = state[1] or bool(x[0] > 1)\n",
+      {"distance_bias"}};
+  EXPECT_THAT(Refusal(files.Job("clean", text)),
+              HasSubstr("its file has the function __setstate__, which would run while the file is "
+                        "loaded; allowed: configure and reset"));
+  EXPECT_FALSE(std::filesystem::exists(written));
 }
 
 // Another worker may have the memory.

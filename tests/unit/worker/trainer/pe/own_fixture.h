@@ -20,7 +20,7 @@
 
 namespace pelab::trainer {
 
-// What one file holds, and what its declaration says.
+// The content of one file, with its declaration.
 struct OwnText {
   std::string code;  // the methods
   std::vector<std::string> methods;

@@ -16,7 +16,7 @@
 #include "worker/trainer/protocol/error.h"
 #include "worker/trainer/protocol/event_stream.h"
 #include "worker/trainer/protocol/files.h"
-#include "worker/trainer/protocol/safetensors.h"
+#include "core/safetensors/safetensors.h"
 
 namespace pelab::trainer {
 namespace {

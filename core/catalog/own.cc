@@ -1,4 +1,4 @@
-#include "core/catalog/own_pe.h"
+#include "core/catalog/own.h"
 
 #include <algorithm>
 #include <charconv>

@@ -1,12 +1,11 @@
-#include "worker/trainer/protocol/safetensors.h"
+#include "core/safetensors/safetensors.h"
 
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "core/base/json_text.h"
-#include "worker/trainer/limits.h"
-#include "worker/trainer/protocol/error.h"
 
-namespace pelab::trainer {
+namespace pelab {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -18,14 +17,17 @@ struct TypeRow {
   const char* name;
   std::size_t bytes;
 };
-constexpr TypeRow kTypes[] = {{DType::kF32, "F32", 4},
-                              {DType::kI32, "I32", 4},
-                              {DType::kI64, "I64", 8},
-                              {DType::kU8, "U8", 1}};
+constexpr TypeRow kTypes[] = {
+    {DType::kF64, "F64", 8}, {DType::kF32, "F32", 4}, {DType::kF16, "F16", 2},
+    {DType::kBF16, "BF16", 2}, {DType::kI64, "I64", 8}, {DType::kI32, "I32", 4},
+    {DType::kI16, "I16", 2}, {DType::kI8, "I8", 1}, {DType::kU64, "U64", 8},
+    {DType::kU32, "U32", 4}, {DType::kU16, "U16", 2}, {DType::kU8, "U8", 1},
+    {DType::kBool, "BOOL", 1}};
 
-[[noreturn]] void ThrowMalformed(const std::string& what) {
-  throw TrainerError(ErrorKind::kIo, "malformed safetensors file: " + what);
-}
+struct Malformed {
+  std::string what;
+};
+[[noreturn]] void ThrowMalformed(std::string what) { throw Malformed{std::move(what)}; }
 
 // For messages: the name or type, unless it is too long for one.
 std::string Quoted(const std::string& text) {
@@ -38,14 +40,9 @@ std::string Shown(const Json& value) {
   return value.is_number() ? value.dump() : std::string("a value of type ") + value.type_name();
 }
 
-TypeRow RowOf(DType dtype) {
-  for (const TypeRow& row : kTypes) {
-    if (row.dtype == dtype) return row;
-  }
-  ThrowMalformed("unknown type");
-}
+const TypeRow& RowOf(DType dtype) { return kTypes[static_cast<std::size_t>(dtype)]; }
 
-TypeRow RowOf(const std::string& name) {
+const TypeRow& RowOf(const std::string& name) {
   for (const TypeRow& row : kTypes) {
     if (name == row.name) return row;
   }
@@ -72,7 +69,7 @@ std::vector<std::int64_t> ReadIntegers(const std::string& tensor, const Json& en
 }
 
 TensorEntry ReadEntry(const std::string& name, const Json& entry, std::string_view data) {
-  const TypeRow type = RowOf(entry.at("dtype").get<std::string>());
+  const TypeRow& type = RowOf(entry.at("dtype").get<std::string>());
   TensorEntry tensor{name, type.dtype, ReadIntegers(name, entry, "shape"), {}};
   const std::vector<std::int64_t> offsets = ReadIntegers(name, entry, "data_offsets");
   if (offsets.size() != 2) {
@@ -96,7 +93,29 @@ TensorEntry ReadEntry(const std::string& name, const Json& entry, std::string_vi
   return tensor;
 }
 
+SafetensorsFile Read(std::string_view text) {
+  if (text.size() < 8) ThrowMalformed("shorter than its header size");
+  std::uint64_t size = 0;
+  for (int b = 0; b < 8; ++b) size |= std::uint64_t{static_cast<unsigned char>(text[b])} << (8 * b);
+  if (size > kMaxSafetensorsHeader || size > text.size() - 8)
+    ThrowMalformed("shorter than its header");
+  const Json header = ParseJson<Json>(text.substr(8, size));
+  if (!header.is_object()) ThrowMalformed("the header is no JSON object");
+  const std::string_view data = text.substr(8 + size);
+  SafetensorsFile file;
+  for (const auto& [name, entry] : header.items()) {
+    if (name == "__metadata__") {
+      file.metadata = entry.get<std::map<std::string, std::string>>();
+    } else {
+      file.tensors.push_back(ReadEntry(name, entry, data));
+    }
+  }
+  return file;
+}
+
 }  // namespace
+
+std::string_view NameOf(DType dtype) { return RowOf(dtype).name; }
 
 const TensorEntry* SafetensorsFile::Find(std::string_view name) const {
   for (const TensorEntry& tensor : tensors) {
@@ -125,28 +144,16 @@ std::string WriteSafetensors(const SafetensorsFile& file) {
   return out;
 }
 
-SafetensorsFile ReadSafetensors(std::string_view text) {
-  if (text.size() < 8) ThrowMalformed("shorter than its header size");
-  std::uint64_t size = 0;
-  for (int b = 0; b < 8; ++b) size |= std::uint64_t{static_cast<unsigned char>(text[b])} << (8 * b);
-  if (size > limits::kSafetensorsHeaderBytes || size > text.size() - 8)
-    ThrowMalformed("shorter than its header");
-  const Json header = ParseJson<Json>(text.substr(8, size));
-  if (!header.is_object()) ThrowMalformed("the header is no JSON object");
-  const std::string_view data = text.substr(8 + size);
-  SafetensorsFile file;
+SafetensorsResult ParseSafetensors(std::string_view text) {
+  SafetensorsResult result;
   try {
-    for (const auto& [name, entry] : header.items()) {
-      if (name == "__metadata__") {
-        file.metadata = entry.get<std::map<std::string, std::string>>();
-      } else {
-        file.tensors.push_back(ReadEntry(name, entry, data));
-      }
-    }
+    result.file = Read(text);
+  } catch (const Malformed& malformed) {
+    result.problem = malformed.what;
   } catch (const nlohmann::json::exception& error) {
-    ThrowMalformed(error.what());
+    result.problem = error.what();
   }
-  return file;
+  return result;
 }
 
-}  // namespace pelab::trainer
+}  // namespace pelab

@@ -1,4 +1,5 @@
-// What the fields of an encoding from a file accept. Pure functions: thread-safe.
+// The rules for the fields of an encoding and of a data set from a file. Pure functions:
+// thread-safe.
 #pragma once
 
 #include <array>

@@ -1,0 +1,23 @@
+# The Pythons that tests and the wheel need. The first python3 of PATH need not be the one that the
+# system's packages are for, so each is one that can import what it is for.
+
+# pelab_imports(RESULT CANDIDATE): whether it can import PELAB_IMPORTS. For find_program.
+function(pelab_imports result candidate)
+  execute_process(COMMAND ${candidate} -c
+                  "import importlib.util as u; assert all(map(u.find_spec, '${PELAB_IMPORTS}'.split()))"
+                  RESULT_VARIABLE status OUTPUT_QUIET ERROR_QUIET)
+  if(NOT status EQUAL 0)
+    set(${result} FALSE PARENT_SCOPE)
+  endif()
+endfunction()
+
+# pelab_find_python(VARIABLE PURPOSE IMPORTS…): sets the cache variable to a python3 with these
+# packages. If tests are to be built, there must be one.
+function(pelab_find_python variable purpose)
+  string(JOIN " " PELAB_IMPORTS ${ARGN})
+  find_program(${variable} NAMES python3 VALIDATOR pelab_imports)
+  if(NOT ${variable} AND PELAB_WITH_TESTS)
+    message(FATAL_ERROR "no python3 with ${PELAB_IMPORTS}, which ${purpose} need: run "
+            "deploy/install-deps.sh, set ${variable}, or configure with -DPELAB_WITH_TESTS=OFF")
+  endif()
+endfunction()
