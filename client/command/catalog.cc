@@ -25,12 +25,9 @@ struct Kind {
   const char* name;
   const std::vector<catalog::Entry>& (*entries)();
 };
-constexpr Kind kKinds[] = {{"pe", catalog::PesAndOwn},
-                           {"task", catalog::TasksAndOwn},
-                           {"protocol", catalog::Protocols},
-                           {"analysis", catalog::Analyses},
-                           {"claim", claims::KindEntries},
-                           {"metric", claims::MetricEntries}};
+constexpr Kind kKinds[] = {{"pe", catalog::PesAndOwn},       {"task", catalog::TasksAndOwn},
+                           {"protocol", catalog::Protocols}, {"analysis", catalog::Analyses},
+                           {"claim", claims::KindEntries},   {"metric", claims::MetricEntries}};
 constexpr std::size_t kSweepKinds = 4;  // the kinds, from the first on, that a sweep names
 
 // "10000; 500 (published)": the defaults of a field, each with its conditions.
@@ -188,12 +185,19 @@ std::string ProtocolValuesText(std::string_view protocol, const render::Style& s
 // True for the entry's own fields, for the fields of every task, and for fields whose default this
 // PE or task decides.
 bool Concerns(const catalog::Field& field, std::string_view kind, std::string_view name) {
-  if (!field.owner.empty()) return field.owner == name;
-  if (kind == "task" && field.name.starts_with("task.")) return true;
+  const bool of_task = field.name.starts_with("task.");
+  if (!field.owner.empty())
+    return field.owner == name && (name != "own" || of_task == (kind == "task"));
+  if (kind == "task" && of_task) return catalog::IsOf(field, "", name);
   return std::any_of(
       field.defaults.begin(), field.defaults.end(), [&](const catalog::DefaultRule& rule) {
         return (kind == "task" && rule.task == name) || (kind == "pe" && rule.pe == name);
       });
+}
+
+std::string HowToName(const std::string& kind, const std::string& item) {
+  return Concat("\n  in a sweep: ", kind, ": ", item,
+                "\n  The file decides most of the fields below; they are there for conditions.\n");
 }
 
 // Shows an entry with its own fields and the common fields whose defaults it decides. A protocol
@@ -214,6 +218,10 @@ int ShowEntry(const Context& context, const Kind& kind, const catalog::Entry& en
     text += "\n" + Hanging("  ", std::string(entry.help), context.style.width);
     if (!entry.source.empty()) {
       text += Hanging("  source: ", std::string(entry.source), context.style.width);
+    }
+    if (&entry == &catalog::OwnPe()) text += HowToName("pe", "{name: own, file: decay.pt}");
+    if (&entry == &catalog::OwnTask()) {
+      text += HowToName("task", "{name: own, file: parity.safetensors, test: [test, long]}");
     }
     if (!fields.empty()) text += "\n" + FieldTable(fields, context.style);
     return is_protocol ? text + ProtocolValuesText(entry.name, context.style) : text;

@@ -1,20 +1,30 @@
 // check: what is in a file of an own encoding or of own data, and whether it can be used.
+#include <poll.h>
+#include <unistd.h>
+
 #include <CLI/CLI.hpp>
+#include <algorithm>
+#include <array>
+#include <cerrno>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "absl/time/clock.h"
 #include "client/command/check_data.h"
 #include "client/command/commands.h"
 #include "client/options/filter.h"
 #include "client/terminal/put.h"
 #include "client/terminal/style.h"
 #include "client/terminal/table.h"
+#include "core/base/duration.h"
 #include "core/base/file.h"
 #include "core/base/json_text.h"
 #include "core/base/process.h"
+#include "core/base/regular_file.h"
 #include "core/base/status.h"
 #include "core/base/strings.h"
 #include "core/base/temporary_folder.h"
@@ -38,6 +48,7 @@ struct CheckCommandOptions {
   std::string file;
   std::vector<std::string> options;  // NAME=VALUE of the encoding
   std::vector<std::string> set;      // FIELD=VALUE of the model
+  std::string timeout = "5m";
   bool declaration_only = false;
 };
 
@@ -91,26 +102,46 @@ absl::StatusOr<experiment::Cell> SmallJob(const CheckCommandOptions& options,
 }
 
 struct Said {
-  ExitStatus status;
+  std::optional<ExitStatus> status;  // nullopt: the time was over
   std::string out;
 };
 
-// Runs the program to its end. Its messages go to standard error.
-absl::StatusOr<Said> RunTrainer(std::vector<std::string> argv) {
+// Reads what the trainer prints, to its end or until the time is over.
+absl::Status ReadAnswer(int fd, absl::Time end, Said* said) {
+  std::array<char, 1 << 16> piece;
+  for (;;) {
+    pollfd waiting{.fd = fd, .events = POLLIN, .revents = 0};
+    const absl::Duration left = std::max(end - absl::Now(), absl::ZeroDuration());
+    const int ready = poll(&waiting, 1, static_cast<int>(absl::ToInt64Milliseconds(left)));
+    if (ready < 0 && errno == EINTR) continue;
+    if (ready == 0) return absl::DeadlineExceededError("");
+    const ssize_t got = read(fd, piece.data(), piece.size());
+    if (got < 0 && errno == EINTR) continue;
+    if (ready < 0 || got < 0) return ErrnoStatus(errno, "cannot read the trainer's answer");
+    if (got == 0) return absl::OkStatus();
+    said->out.append(piece.data(), static_cast<std::size_t>(got));
+    if (said->out.size() > kMostOutput) {
+      return absl::InternalError("the trainer printed more than a megabyte");
+    }
+  }
+}
+
+// Runs the program to its end, or until the time is over. Its messages go to standard error.
+absl::StatusOr<Said> RunTrainer(std::vector<std::string> argv, absl::Duration timeout) {
   PELAB_ASSIGN_OR_RETURN(Pipe out, MakePipe());
+  PELAB_ASSIGN_OR_RETURN(Pipe alive, MakePipe());  // the trainer ends when this program does
+  constexpr int kParentFd = 3;
+  argv.insert(argv.end(), {"--parent-fd", Concat(kParentFd)});
   SpawnOptions spawn;
   spawn.argv = std::move(argv);
   spawn.unset_env = {rpc::kTokenVariable};
-  spawn.fds = {{out.write.get(), 1}};
+  spawn.fds = {{out.write.get(), 1}, {alive.read.get(), kParentFd}};
   PELAB_ASSIGN_OR_RETURN(Process process, Process::Spawn(spawn));
   out.write.Reset();
   Said said;
-  PELAB_RETURN_IF_ERROR(ReadPieces(out.read.get(), "the trainer", [&](const std::string& piece) {
-    said.out += piece;
-    return said.out.size() <= kMostOutput
-               ? absl::OkStatus()
-               : absl::InternalError("the trainer printed more than a megabyte");
-  }));
+  const absl::Status read = ReadAnswer(out.read.get(), absl::Now() + timeout, &said);
+  if (absl::IsDeadlineExceeded(read)) return said;  // which kills the trainer
+  PELAB_RETURN_IF_ERROR(read);
   said.status = process.Wait();
   return said;
 }
@@ -126,13 +157,20 @@ absl::StatusOr<Json> Tried(const CheckCommandOptions& options, const OwnEncoding
                          ReadFile(options.file, experiment::kMaxEncodingBytes));
   PELAB_RETURN_IF_ERROR(WriteNewFile(scratch / encoding.sha256, bytes));
   PELAB_RETURN_IF_ERROR(WriteNewFile(scratch / "job.json", cell.canonical_json));
+  PELAB_ASSIGN_OR_RETURN(const absl::Duration timeout, ParseDuration(options.timeout, "--timeout"));
   PELAB_ASSIGN_OR_RETURN(
       const Said said,
-      RunTrainer({trainer, "check", "--spec", scratch / "job.json", "--files", scratch.path()}));
+      RunTrainer({trainer, "check", "--spec", scratch / "job.json", "--files", scratch.path()},
+                 timeout));
+  if (!said.status) {
+    return absl::FailedPreconditionError(
+        Concat("the trainer was not done after ", absl::FormatDuration(timeout),
+               " and was ended; a method may run without end (--timeout gives it longer)"));
+  }
   const Json found = ParseJson<Json>(said.out);
   if (found.is_object() && found.contains("checks")) return found;
   return absl::FailedPreconditionError(Concat("the trainer gave no answer and ",
-                                              said.status.ToString(),
+                                              said.status->ToString(),
                                               "; a method may have ended its process"));
 }
 
@@ -161,13 +199,15 @@ std::string ChecksText(const Json& checks) {
 }
 
 absl::StatusOr<int> Run(const Context& context, const CheckCommandOptions& options) {
+  PELAB_RETURN_IF_ERROR(CheckRegularFile(options.file, "a file of an encoding or of data"));
   if (own_files::LooksLikeData(options.file)) {
     if (options.options.empty() && options.set.empty() && !options.declaration_only) {
       return CheckData(context, options.file);
     }
     return absl::InvalidArgumentError(
-        Concat(options.file, " is a file of data; --option, --set and --declaration are for an "
-                             "encoding"));
+        Concat(options.file,
+               " is a file of data; --option, --set and --declaration are for an "
+               "encoding"));
   }
   PELAB_ASSIGN_OR_RETURN(const OwnEncoding encoding, torchscript::ReadEncodingFile(options.file));
   Json json = ParseJson<Json>(experiment::ToJson(encoding));
@@ -212,6 +252,8 @@ void AddCheck(Commands& commands) {
       ->type_name("FIELD=VALUE")
       ->expected(1)
       ->take_all();
+  app->add_option("--timeout", options->timeout, "how long the trainer may take [default: 5m]")
+      ->type_name("TIME");
   app->add_flag("--declaration", options->declaration_only,
                 "show what the file declares and run nothing");
   app->callback([&commands, options] {

@@ -97,22 +97,50 @@ std::string SplitTable(const OwnTask& task, const std::vector<SplitContents>& co
   return table.Render(render::StyleOfStdout());
 }
 
+// "1 token is", "3 tokens are".
+std::string Counted(std::int64_t count, const char* what) {
+  return Concat(render::Counted(count, what), count == 1 ? " is" : " are");
+}
+
+// How many examples end in at least two equal tokens, which are then the same in most of them.
+std::int64_t EndAlike(const TaskFile& file) {
+  std::map<std::int32_t, std::int64_t> ends;
+  const auto length = static_cast<std::size_t>(file.declared.length);
+  for (std::size_t i = 1; i <= file.lengths.size(); ++i) {
+    const std::int32_t last = file.tokens[i * length - 1];
+    if (last == file.tokens[i * length - 2]) ++ends[last];
+  }
+  std::int64_t most = 0;
+  for (const auto& [token, count] : ends) most = std::max(most, count);
+  return most;
+}
+
 // What is allowed and yet may be a mistake.
-std::vector<std::string> Warnings(const OwnTask& task, const std::vector<SplitContents>& contents) {
+std::vector<std::string> Warnings(const TaskFile& file,
+                                  const std::vector<SplitContents>& contents) {
+  const OwnTask& task = file.declared;
   std::vector<std::string> warnings;
-  const auto warn = [&](std::int64_t count, const OwnSplit& split, const char* text) {
-    if (count > 0) warnings.push_back(Concat(split.name, ": ", count, text));
+  const auto warn = [&](std::int64_t count, const std::string& text) {
+    if (count > 0) warnings.push_back(text);
   };
   for (std::size_t i = 1; i < contents.size(); ++i) {
     const OwnSplit& split = task.splits[i];
-    warn(split.repeats, split, " examples have the tokens of a training example");
-    warn(UnknownTokens(contents[i], contents[0]), split, " tokens are in no training example");
-    warn(UnknownLabels(contents[i], contents[0]), split, " labels are those of no training target");
+    const std::int64_t tokens = UnknownTokens(contents[i], contents[0]);
+    const std::int64_t labels = UnknownLabels(contents[i], contents[0]);
+    warn(split.repeats, Concat(split.name, ": ", Counted(split.repeats, "example"),
+                               " in the training split, too"));
+    warn(tokens, Concat(split.name, ": ", Counted(tokens, "token"), " in no training example"));
+    warn(labels, Concat(split.name, ": ", Counted(labels, "label"), " of no training target"));
   }
-  const std::int64_t unused = task.classes - static_cast<std::int64_t>(contents[0].labels.size());
-  if (unused > 0) {
-    warnings.push_back(Concat(unused, " of ", task.classes, " classes have no training target"));
-  }
+  const auto trained = static_cast<std::int64_t>(contents[0].labels.size());
+  const std::int64_t unused = task.classes - trained;
+  warn(unused, Concat(unused, " of ", task.classes, " classes have no training target"));
+  warn(trained == 1, "all training targets have the same label");
+  const std::int64_t alike = task.padded ? 0 : EndAlike(file);
+  warn(2 * alike > file.examples(),
+       Concat(alike, " of ", file.examples(),
+              " examples end in the same token, at least twice: if that is padding, the file needs "
+              "lengths"));
   return warnings;
 }
 
@@ -163,7 +191,7 @@ absl::StatusOr<int> CheckData(const Context& context, const std::string& path) {
   PELAB_ASSIGN_OR_RETURN(const own_files::OwnData read, own_files::ReadOwnData(path));
   const auto& task = std::get<OwnTask>(read.file.declaration);
   const std::vector<SplitContents> contents = ContentsOf(read.data);
-  const std::vector<std::string> warnings = Warnings(task, contents);
+  const std::vector<std::string> warnings = Warnings(read.data, contents);
   Json json = ParseJson<Json>(experiment::ToJson(task));
   json["splits"] = SplitsJson(task, contents);
   json["warnings"] = warnings;

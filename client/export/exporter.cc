@@ -117,15 +117,18 @@ class Exporter {
     return absl::OkStatus();
   }
 
-  // The files of own encodings and data, where sweep.yaml looks for them if their paths lie in this folder;
-  // else by the last part of their paths.
+  // The files of own encodings and data, where sweep.yaml looks for them. Those with paths that lead
+  // out of its folder are written by the last part of their paths.
   absl::Status WriteOwnFiles() {
     std::set<std::string> written;
     for (const v1::Override& override : facts_.sweep.overrides()) {
       const std::string path = FileOfOverride(override);
       if (path.empty()) continue;
-      const std::string name = std::filesystem::path(path).filename().string();
-      if (!IsPlainFileName(name) || !written.insert(name).second) continue;
+      const std::filesystem::path normal = std::filesystem::path(path).lexically_normal();
+      if (!IsPlainFileName(normal.filename().string())) continue;
+      const bool inside = normal.is_relative() && *normal.begin() != "..";
+      const std::string name = (inside ? normal : normal.filename()).string();
+      if (!written.insert(name).second) continue;
       const auto parsed = experiment::ParseDeclaration(override.value());
       const std::string sha256 = experiment::Sha256Of(parsed.declaration);
       PELAB_RETURN_IF_ERROR(folder_.Begin(name));

@@ -47,6 +47,7 @@ absl::StatusOr<std::unique_ptr<ExportFolder>> ExportFolder::Create(const std::st
 
 absl::Status ExportFolder::Begin(const std::string& name) {
   file_path_ = partial_ / name;
+  PELAB_RETURN_IF_ERROR(CreateDirectories(DirectoryOf(file_path_)));
   fd_.Reset(open(file_path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644));
   if (!fd_) return ErrnoStatus(errno, Concat("cannot write ", file_path_));
   files_.push_back({.name = name, .rows = 0, .bytes = 0, .sha256 = ""});
@@ -63,7 +64,7 @@ absl::Status ExportFolder::End() {
   if (fsync(fd_.get()) != 0) return ErrnoStatus(errno, Concat("cannot write ", file_path_));
   fd_.Reset();
   files_.back().sha256 = hash_.FinishHex();
-  return absl::OkStatus();
+  return FsyncDirectory(DirectoryOf(file_path_));
 }
 
 absl::Status ExportFolder::Write(const std::string& name, std::string_view text) {

@@ -37,7 +37,7 @@ class ExportFolder {
   static absl::StatusOr<std::unique_ptr<ExportFolder>> Create(const std::string& path);
   ExportFolder(const ExportFolder&) = delete;
 
-  // Starts a file. Append adds to it until End.
+  // Starts a file; "data/mine.pt" stands in a folder of its own. Append adds to it until End.
   absl::Status Begin(const std::string& name);
   absl::Status Append(std::string_view text);
   void CountRows(std::uint64_t rows) { files_.back().rows += rows; }

@@ -1,9 +1,13 @@
 #include "client/options/own_files.h"
 
+#include <unistd.h>
+
+#include <cerrno>
 #include <filesystem>
 #include <set>
 #include <utility>
 
+#include "absl/time/clock.h"
 #include "core/base/file.h"
 #include "core/base/regular_file.h"
 #include "core/base/status.h"
@@ -35,8 +39,8 @@ struct NamedFile {
 // In document order.
 std::vector<NamedFile> FilesIn(const YamlNode& root) {
   std::vector<NamedFile> files;
-  for (const auto& [kind, own] : {std::pair("pe", catalog::OwnPe().name),
-                                  std::pair("task", catalog::OwnTask().name)}) {
+  for (const auto& [kind, own] :
+       {std::pair("pe", catalog::OwnPe().name), std::pair("task", catalog::OwnTask().name)}) {
     const auto look = [&, kind = kind, own = own](const YamlNode& item) {
       const YamlNode* name = Member(item, "name");
       const YamlNode* file = Member(item, "file");
@@ -103,21 +107,57 @@ std::string FileOfOverride(const v1::Override& override) {
   return is_file ? override.field().substr(experiment::kFileOverride.size()) : "";
 }
 
+namespace {
+
+v1::PutFileRequest HeaderOf(const OwnFile& file) {
+  v1::PutFileRequest request;
+  request.mutable_header()->set_sha256(experiment::Sha256Of(file.declaration));
+  request.mutable_header()->set_bytes(experiment::BytesOf(file.declaration));
+  return request;
+}
+
+absl::Status SendFrom(std::uint64_t offset, const OwnFile& file, Coordinator& coordinator) {
+  v1::PutFileRequest request = HeaderOf(file);
+  request.mutable_header()->set_offset(offset);
+  const auto send = [&](const auto& write) -> absl::Status {
+    PELAB_RETURN_IF_ERROR(write(request));
+    PELAB_ASSIGN_OR_RETURN(const UniqueFd fd, OpenRegularFile(ResolveLinks(file.path)));
+    if (lseek(fd.get(), static_cast<off_t>(offset), SEEK_SET) < 0) {
+      return ErrnoStatus(errno, Concat("cannot read ", file.path));
+    }
+    return ReadPieces(fd.get(), file.path, [&](std::string piece) {
+      request.set_chunk(std::move(piece));
+      return write(request);
+    });
+  };
+  return coordinator.PutFile(send).status();
+}
+
+// Sends what the coordinator lacks of the file: nothing, the part after a broken upload, or all.
+absl::Status SendOnce(const OwnFile& file, Coordinator& coordinator) {
+  v1::PutFileRequest request = HeaderOf(file);
+  request.mutable_header()->set_ask(true);
+  PELAB_ASSIGN_OR_RETURN(
+      const v1::PutFileResponse there,
+      coordinator.PutFile([&](const auto& write) -> absl::Status { return write(request); }));
+  if (there.already_there()) return absl::OkStatus();
+  const absl::Status sent = SendFrom(there.kept(), file, coordinator);
+  // Somebody else's upload may have left other bytes.
+  const bool of_others = there.kept() > 0 && absl::IsInvalidArgument(sent);
+  return of_others ? SendFrom(0, file, coordinator) : sent;
+}
+
+}  // namespace
+
 absl::Status SendOwnFiles(const std::vector<OwnFile>& files, Coordinator& coordinator) {
+  constexpr int kTries = 5;
   for (const OwnFile& file : files) {
-    const auto send = [&](const std::function<absl::Status(const v1::PutFileRequest&)>& write) {
-      v1::PutFileRequest request;
-      request.mutable_header()->set_sha256(experiment::Sha256Of(file.declaration));
-      request.mutable_header()->set_bytes(experiment::BytesOf(file.declaration));
-      PELAB_RETURN_IF_ERROR(write(request));
-      PELAB_ASSIGN_OR_RETURN(const UniqueFd fd, OpenRegularFile(ResolveLinks(file.path)));
-      return ReadPieces(fd.get(), file.path, [&](std::string piece) {
-        request.set_chunk(std::move(piece));
-        return write(request);
-      });
-    };
-    const auto sent = coordinator.PutFile(send);
-    if (!sent.ok()) return Annotate(sent.status(), Concat("cannot send ", file.path));
+    absl::Status sent = SendOnce(file, coordinator);
+    for (int i = 1; i < kTries && absl::IsUnavailable(sent); ++i) {
+      absl::SleepFor(absl::Seconds(i));
+      sent = SendOnce(file, coordinator);
+    }
+    if (!sent.ok()) return Annotate(sent, Concat("cannot send ", file.path));
   }
   return absl::OkStatus();
 }

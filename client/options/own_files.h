@@ -26,7 +26,8 @@ absl::StatusOr<std::vector<OwnFile>> ReadOwnFiles(
 // The path of the file whose declaration the override is; empty for one that --set gave.
 std::string FileOfOverride(const v1::Override& override);
 
-// Sends those that the coordinator lacks.
+// Sends those that the coordinator lacks. What an upload that broke off has left there is not sent
+// again. Tries a few times while the coordinator is away.
 absl::Status SendOwnFiles(const std::vector<OwnFile>& files, Coordinator& coordinator);
 
 }  // namespace pelab::client

@@ -93,8 +93,8 @@ bool IsAllowed(const Field& field, const Value& value) {
 const std::vector<Field>& Fields() {
   static const std::vector<Field> fields = [] {
     std::vector<Field> all;
-    for (auto* group : {TargetFields, ModelFields, TrainFields, PeFields, TaskFields,
-                        AnalysisFields}) {
+    for (auto* group :
+         {TargetFields, ModelFields, TrainFields, PeFields, TaskFields, AnalysisFields}) {
       for (Field& field : group()) all.push_back(std::move(field));
     }
     return all;
@@ -132,8 +132,7 @@ bool Applies(const Field& field, std::string_view pe, std::string_view task,
   const auto decider = resolved.find(field.applies_when->field);
   if (decider == resolved.end()) return field.applies_when->unless;
   const auto* choice = std::get_if<std::string>(&decider->second);
-  return (choice != nullptr && *choice == field.applies_when->choice) !=
-         field.applies_when->unless;
+  return (choice != nullptr && *choice == field.applies_when->choice) != field.applies_when->unless;
 }
 
 Value DefaultOf(const Field& field, std::string_view protocol, std::string_view pe,

@@ -141,7 +141,7 @@ const std::vector<Entry>& Analyses();
 const std::vector<Field>& Fields();  // in the order of resolution; "seed" is not a field
 const std::vector<Constraint>& Constraints();
 
-const Entry* FindPe(std::string_view name);  // among Pes(), or OwnPe()
+const Entry* FindPe(std::string_view name);    // among Pes(), or OwnPe()
 const Entry* FindTask(std::string_view name);  // among Tasks(), or OwnTask()
 const Entry* FindProtocol(std::string_view name);
 const Entry* FindAnalysis(std::string_view name);

@@ -31,11 +31,11 @@ Rules Examples(std::int64_t distance, std::int64_t otherwise) {
 
 std::vector<Field> CommonFields() {
   return {
-      OfGenerated(Switch(ChoiceField(
-          "task.definition", "", {"clean", "published"},
-          PublishedOr(Text("published"), Text("clean")),
-          "how sequences are made: without padding or chance triggers, or as the "
-          "authors' generator does"))),
+      OfGenerated(Switch(
+          ChoiceField("task.definition", "", {"clean", "published"},
+                      PublishedOr(Text("published"), Text("clean")),
+                      "how sequences are made: without padding or chance triggers, or as the "
+                      "authors' generator does"))),
       IntField("task.length", "", 2, 8192, Always(Whole(128)), "tokens",
                "tokens in a sequence, padding included"),
       IntField("task.vocabulary", "", 8, 1000000, Always(Whole(574)), "tokens",
@@ -47,12 +47,12 @@ std::vector<Field> CommonFields() {
                "training examples"),
       IntField("task.test_examples", "", 1, kMaxExamples, Examples(30000, 15000), "examples",
                "test examples"),
-      OfGenerated(Switch(ChoiceField(
-          "task.split", "", {"disjoint", "random", "held_out_cells"},
-          PublishedOr(Text("random"), Text("disjoint")),
-          "disjoint: no test sequence is a training sequence; random: a permutation "
-          "seeded with 42; held_out_cells: no test pair of start place and distance "
-          "is a training pair"))),
+      OfGenerated(Switch(
+          ChoiceField("task.split", "", {"disjoint", "random", "held_out_cells"},
+                      PublishedOr(Text("random"), Text("disjoint")),
+                      "disjoint: no test sequence is a training sequence; random: a permutation "
+                      "seeded with 42; held_out_cells: no test pair of start place and distance "
+                      "is a training pair"))),
       Switch(ChoiceField("task.label_space", "", {"exact", "vocabulary"},
                          PublishedOr(Text("vocabulary"), Text("exact")),
                          "classes: the labels that occur, or every token id")),

@@ -34,10 +34,12 @@ Asked TargetsOf(const v1::HeadAblation& ablation, const JobFacts& job) {
   Asked asked{job.train_targets + job.test_targets, data != parameters.end() && limit.has_value()};
   if (data != parameters.end() && *data == "test") asked.targets = job.test_targets;
   const std::int64_t first = limit.value_or(0);
-  if (first == 0) return asked;
+  if (first <= 0) return asked;
   // How many targets the first examples have is known only if each has one.
   asked.exactly = asked.exactly && job.most_of_example == 1;
-  if (first < asked.targets / job.most_of_example) asked.targets = first * job.most_of_example;
+  if (first <= (asked.targets - 1) / job.most_of_example) {
+    asked.targets = first * job.most_of_example;  // fewer than all; cannot overflow
+  }
   return asked;
 }
 

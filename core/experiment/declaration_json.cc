@@ -110,8 +110,7 @@ double NumberMember(const Json& json, const std::string& where, const char* name
 std::int64_t IntegerMember(const Json& json, const std::string& where, const char* name,
                            std::int64_t least, std::int64_t most) {
   const auto found = json.find(name);
-  const auto number =
-      found == json.end() ? std::nullopt : IntegerOf<std::int64_t>(*found);
+  const auto number = found == json.end() ? std::nullopt : IntegerOf<std::int64_t>(*found);
   if (!number || *number < least || *number > most) {
     Fail(FullName(where, name) + " must be an integer from " + std::to_string(least) + " to " +
          std::to_string(most));

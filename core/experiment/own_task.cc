@@ -24,8 +24,7 @@ OwnSplit ReadSplit(const Json& json, const std::set<std::string>& known) {
   OwnSplit split;
   split.name = TextMember(json, "a split", "name", 100);
   if (!catalog::IsOwnName(split.name)) {
-    Fail("a split's name " + Quoted(split.name) + " must be " +
-         std::string(catalog::kOwnNameRule));
+    Fail("a split's name " + Quoted(split.name) + " must be " + std::string(catalog::kOwnNameRule));
   }
   const std::string where = "split " + split.name;
   if (known.count(split.name) > 0) Fail(where + " is declared twice");
@@ -57,10 +56,10 @@ std::vector<OwnSplit> ReadSplits(const Json& json) {
 
 OwnTask Read(std::string_view text) {
   DeclaredFile file;
-  const Json json = ParseDeclared(text, "task",
-                                  {"length", "vocabulary", "classes", "first_label", "targets",
-                                   "padded", "splits"},
-                                  kMaxTaskBytes, &file);
+  const Json json = ParseDeclared(
+      text, "task",
+      {"length", "vocabulary", "classes", "first_label", "targets", "padded", "splits"},
+      kMaxTaskBytes, &file);
   OwnTask task;
   task.name = file.name;
   task.sha256 = file.sha256;

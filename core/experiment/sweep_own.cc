@@ -87,8 +87,9 @@ const Declaration* SweepReader::FileOf(const std::string& kind, const Source& so
   if (found == files_.end()) {
     Say(place, std::string(kFileRule),
         "the file " + InWords(*file) +
-            " did not come with this document; pelab run and pelab "
-            "submit read it and send it");
+            " did not come with this document; pelab run and pelab submit read it and send it, and "
+            "so does submit(…, own_files={" +
+            InWords(*file) + ": PATH}) in Python");
     return nullptr;
   }
   return found->second ? &*found->second : nullptr;
@@ -150,16 +151,15 @@ void SweepReader::RefuseOverriddenFiles() {
           std::none_of(item.settings.begin(), item.settings.end(), same)) {
         continue;
       }
-      violations_.Add(override.place, catalog::ToText(override.value), "",
-                      override.field + " cannot be set for " + item.place.path +
-                          ": it is what the file holds");
+      violations_.Add(
+          override.place, catalog::ToText(override.value), "",
+          override.field + " cannot be set for " + item.place.path + ": it is what the file holds");
       break;
     }
   }
 }
 
-void SweepReader::ReadOwn(const std::string& kind, const Source& source,
-                          std::vector<Item>* items) {
+void SweepReader::ReadOwn(const std::string& kind, const Source& source, std::vector<Item>* items) {
   const Declaration* file = FileOf(kind, source);
   if (file == nullptr) return;
   const auto* encoding = std::get_if<OwnEncoding>(file);
@@ -188,46 +188,80 @@ void SweepReader::ReadOwnEncoding(const OwnEncoding& encoding, const Source& sou
   }
 }
 
-void SweepReader::ReadOwnTask(const OwnTask& task, const Source& source,
-                              std::vector<Item>* items) {
+void SweepReader::ReadOwnTask(const OwnTask& task, const Source& source, std::vector<Item>* items) {
   const Place place = {source.node->line, source.node->column, source.path};
-  const auto add = [&](const OwnSplit& test) {
-    Item item{std::string(catalog::OwnTask().name), place, {}};
-    for (const auto& [field, value] : FieldsOf(task, test)) {
-      item.settings.push_back({field, value, place});
+  const std::vector<const OwnSplit*> tests = TestsOf(task, source);
+  for (const std::vector<Setting>& set : SettingsOf(task, source)) {
+    for (const OwnSplit* test : tests) {
+      Item item{std::string(catalog::OwnTask().name), place, set};
+      for (const auto& [field, value] : FieldsOf(task, *test)) {
+        item.settings.push_back({field, value, place});
+      }
+      items->push_back(std::move(item));
     }
-    items->push_back(std::move(item));
-  };
-  bool says_test = false;
+  }
+}
+
+std::vector<const OwnSplit*> SweepReader::TestsOf(const OwnTask& task, const Source& source) {
+  const YamlNode* named = nullptr;
+  for (const YamlMember& member : source.node->members) {
+    if (member.key->text == "test") named = member.value.get();
+  }
+  if (named == nullptr) {
+    if (const OwnSplit* test = task.Find("test")) return {test};
+    Say(source, task.TestSplits(),
+        "the data " + task.name + " has no split named test; say which to test on with test: " +
+            task.splits[1].name + " (allowed: " + task.TestSplits() + ")");
+    return {};
+  }
+  std::vector<const OwnSplit*> tests;
+  for (const Source& element : Elements({named, source.path + ".test"})) {
+    const OwnSplit* split = task.Find(element.node->text);
+    if (element.node->kind == Kind::kScalar && split != nullptr && split->name != kTrainSplit) {
+      tests.push_back(split);
+    } else {
+      Say(element, task.TestSplits(),
+          element.path + " must be one of " + task.TestSplits() + ", a split of " + task.name +
+              ", not " + InWords(*element.node));
+    }
+  }
+  return tests;
+}
+
+std::vector<std::vector<Setting>> SweepReader::SettingsOf(const OwnTask& task,
+                                                          const Source& source) {
+  constexpr std::string_view kAllowed = "file, label_space, scored_classes, test";
+  const catalog::Values held = FieldsOf(task, task.splits[1]);
+  std::vector<std::vector<Setting>> variants = {{}};
   for (const YamlMember& member : source.node->members) {
     const std::string& key = member.key->text;
-    if (key == "name" || key == "file") continue;
-    if (key == "test") {
-      says_test = true;
-      for (const Source& element : Elements({member.value.get(), source.path + ".test"})) {
-        const OwnSplit* split = task.Find(element.node->text);
-        if (element.node->kind == Kind::kScalar && split != nullptr && split->name != kTrainSplit) {
-          add(*split);
-        } else {
-          Say(element, task.TestSplits(),
-              element.path + " must be one of " + task.TestSplits() + ", a split of " + task.name +
-                  ", not " + InWords(*element.node));
+    if (key == "name" || key == "file" || key == "test") continue;
+    const Source value = {member.value.get(), source.path + "." + key};
+    const catalog::Field* field = catalog::FindField("task." + key, catalog::OwnTask().name);
+    if (field == nullptr) {
+      Say({member.key.get(), value.path}, std::string(kAllowed),
+          UnknownName("key of own data", InWords(*member.key), key,
+                      {"file", "label_space", "scored_classes", "test"}));
+    } else if (held.count(field->name) > 0) {
+      Say({member.key.get(), value.path}, std::string(kAllowed),
+          value.path +
+              " cannot be set: it is what the file holds; allowed here: " + std::string(kAllowed));
+    } else if (!catalog::IsOf(*field, "", catalog::OwnTask().name)) {
+      Say({member.key.get(), value.path}, std::string(kAllowed),
+          value.path + " is for data that pelab generates; allowed here: " + std::string(kAllowed));
+    } else {
+      std::vector<std::vector<Setting>> grown;
+      for (const Source& element : ValuesIn(*field, value)) {
+        const auto setting = ReadSetting({field}, element);
+        for (std::size_t i = 0; setting && i < variants.size(); ++i) {
+          grown.push_back(variants[i]);
+          grown.back().push_back(*setting);
         }
       }
-      continue;
+      if (!grown.empty()) variants = std::move(grown);
     }
-    const bool held = catalog::FindField("task." + key, catalog::OwnTask().name) != nullptr;
-    Say({member.key.get(), source.path + "." + key}, "file, test",
-        held ? source.path + "." + key + " cannot be set: it is what the file holds; allowed here: "
-                                         "file, test"
-             : UnknownName("key of own data", InWords(*member.key), key, {"file", "test"}));
   }
-  if (says_test) return;
-  const OwnSplit* test = task.Find("test");
-  if (test != nullptr) return add(*test);
-  Say(source, task.TestSplits(),
-      "the data " + task.name + " has no split named test; say which to test on with test: " +
-          task.splits[1].name + " (allowed: " + task.TestSplits() + ")");
+  return variants;
 }
 
 }  // namespace pelab::experiment

@@ -234,8 +234,9 @@ void SweepReader::ReadItem(const std::string& kind, const std::vector<Entry>& en
   }
   if (std::find(known.begin(), known.end(), name->text) == known.end()) {
     // Always in quotes: the name is text even if it looks like a number.
-    const std::string hint = kind == "pe" ? "; one of your own is {name: own, file: mine.pt}"
-                                          : "; your own data is {name: own, file: mine.safetensors}";
+    const std::string hint = kind == "pe"
+                                 ? "; one of your own is {name: own, file: mine.pt}"
+                                 : "; your own data is {name: own, file: mine.safetensors}";
     Say({name, source.path}, SortedList(known),
         UnknownName(kind, InWords(*name), name->text, known) +
             (catalog::DidYouMean(name->text, known).empty() ? hint : ""));

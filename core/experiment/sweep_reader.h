@@ -54,9 +54,12 @@ class SweepReader {
   void ReadFiles();  // `files`: the same as these overrides, within the document
   void TakeFile(const std::string& path, std::string_view declaration, const Place& place);
   void ReadOwn(const std::string& kind, const Source& source, std::vector<Item>* items);
-  void ReadOwnEncoding(const OwnEncoding& encoding, const Source& source,
-                       std::vector<Item>* items);
+  void ReadOwnEncoding(const OwnEncoding& encoding, const Source& source, std::vector<Item>* items);
   void ReadOwnTask(const OwnTask& task, const Source& source, std::vector<Item>* items);
+  // The splits that the item tests on: those it names, or `test`.
+  std::vector<const OwnSplit*> TestsOf(const OwnTask& task, const Source& source);
+  // One entry for each combination of the other fields that the item sets.
+  std::vector<std::vector<Setting>> SettingsOf(const OwnTask& task, const Source& source);
   // Adds a violation and returns true if the field is one that a file declares.
   bool RefuseDeclared(const catalog::Field& field, const Source& source);
   // Adds a violation for each override of a field whose value follows from a file.

@@ -9,12 +9,14 @@
 #include <deque>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 #include "core/base/status.h"
 #include "core/base/strings.h"
+#include "core/base/utf8.h"
 #include "core/experiment/own_task.h"
 #include "core/safetensors/safetensors.h"
 
@@ -51,6 +53,11 @@ absl::Status Refused(std::string_view path, std::string_view why) {
   return absl::InvalidArgumentError(Concat(path, ": ", why));
 }
 
+absl::Status UnknownType(const Array& array, std::string_view path) {
+  return Refused(path, Concat("the array ", array.name, " has the type ", array.type,
+                              "; allowed: integers and texts"));
+}
+
 // Unpacking ----------------------------------------------------------------------------------
 
 absl::StatusOr<std::string> Unpack(zip_t* archive, zip_uint64_t index, const std::string& path,
@@ -63,6 +70,11 @@ absl::StatusOr<std::string> Unpack(zip_t* archive, zip_uint64_t index, const std
     const zip_int64_t got = zip_fread(file.get(), bytes.data() + read, bytes.size() - read);
     if (got <= 0) return Refused(path, Concat("the array ", info.name, " is damaged"));
     read += static_cast<std::size_t>(got);
+  }
+  // Only a read at the end compares the checksum.
+  char more = 0;
+  if (zip_fread(file.get(), &more, 1) != 0) {
+    return Refused(path, Concat("the array ", info.name, " is damaged"));
   }
   return bytes;
 }
@@ -136,8 +148,7 @@ absl::StatusOr<Array> ReadArray(std::string_view bytes, std::string name, const 
   array.bytes = bytes.substr(start + size);
   const std::size_t each = ElementBytes(array.type);
   if (each == 0 || array.type[0] == '>') {
-    return Refused(path, Concat("the array ", array.name, " has the type ", array.type,
-                                "; allowed: integers and texts"));
+    return UnknownType(array, path);
   }
   if (Value(header, "fortran_order") == "True" && array.shape.size() > 1) {
     return Refused(path, Concat("the array ", array.name,
@@ -148,8 +159,8 @@ absl::StatusOr<Array> ReadArray(std::string_view bytes, std::string name, const 
     if (one == 0) return Refused(path, Concat("the array ", array.name, " is empty"));
     left /= static_cast<std::size_t>(one);
   }
-  const std::size_t needed = each * static_cast<std::size_t>(array.elements());
-  if (left == 0 || needed != array.bytes.size()) {
+  // If `left` is 0, the number of elements may not even fit 64 bits.
+  if (left == 0 || each * static_cast<std::size_t>(array.elements()) != array.bytes.size()) {
     return Refused(path, Concat("the array ", array.name, " has another size than its shape"));
   }
   return array;
@@ -173,26 +184,29 @@ void AppendUtf8(std::uint32_t code, std::string* text) {
   add(0x80 | (code & 0x3F));
 }
 
+// The texts, with "?" for what is no character.
 std::vector<std::string> TextsOf(const Array& array) {
   const std::size_t each = ElementBytes(array.type);
   std::vector<std::string> texts;
   for (std::size_t at = 0; at < array.bytes.size(); at += each) {
     const std::string_view raw = array.bytes.substr(at, each);
     if (array.type[1] == 'S') {
-      texts.emplace_back(raw.substr(0, raw.find('\0')));
+      texts.push_back(ValidUtf8(std::string(raw.substr(0, raw.find('\0')))));
       continue;
     }
-    std::string& text = texts.emplace_back();
+    std::string text;
     for (std::size_t i = 0; i < raw.size(); i += 4) {
       std::uint32_t code = 0;
       std::memcpy(&code, raw.data() + i, sizeof code);
       if (code == 0) break;
       AppendUtf8(code, &text);
     }
+    texts.push_back(ValidUtf8(std::move(text)));
   }
   return texts;
 }
 
+// `array` has one element of a type that TypeOf knows, but not F16.
 std::string NumberText(const Array& array) {
   const auto as = [&](auto number) {
     std::memcpy(&number, array.bytes.data(), sizeof number);
@@ -205,11 +219,13 @@ std::string NumberText(const Array& array) {
     case 2:
       return is_signed ? as(std::int16_t{}) : as(std::uint16_t{});
     case 4:
-      return array.type[1] == 'f' ? as(float{}) : is_signed ? as(std::int32_t{})
-                                                            : as(std::uint32_t{});
+      return array.type[1] == 'f' ? as(float{})
+             : is_signed          ? as(std::int32_t{})
+                                  : as(std::uint32_t{});
     default:
-      return array.type[1] == 'f' ? as(double{}) : is_signed ? as(std::int64_t{})
-                                                             : as(std::uint64_t{});
+      return array.type[1] == 'f' ? as(double{})
+             : is_signed          ? as(std::int64_t{})
+                                  : as(std::uint64_t{});
   }
 }
 
@@ -221,8 +237,7 @@ absl::StatusOr<DType> TypeOf(const Array& array, const std::string& path) {
   for (const auto& [name, type] : types) {
     if (array.type.substr(1) == name) return type;
   }
-  return Refused(path, Concat("the array ", array.name, " has the type ", array.type,
-                              "; allowed: integers and texts"));
+  return UnknownType(array, path);
 }
 
 // A safetensors file in the making.
@@ -231,24 +246,29 @@ class Conversion {
   explicit Conversion(std::string path) : path_(std::move(path)) {}
 
   absl::Status Add(const Array& array) {
+    if (!names_.insert(array.name).second) {
+      return Refused(path_, Concat("the archive has two arrays ", array.name));
+    }
     if (array.holds_text()) {
       if (array.bytes.size() > kMaxTextBytes && array.name != "split") {
-        return Refused(path_, Concat("the texts of ", array.name, " have more than ",
-                                     kMaxTextBytes, " bytes"));
+        return Refused(path_, Concat("the texts of ", array.name, " have more than ", kMaxTextBytes,
+                                     " bytes"));
       }
       if (array.name == "split") return AddSplit(array);
       const std::vector<std::string> texts = TextsOf(array);
       file_.metadata[array.name] =
-          array.shape.empty()
-              ? texts[0]
-              : nlohmann::json(texts).dump(-1, ' ', false,
-                                           nlohmann::json::error_handler_t::replace);
-    } else if (array.shape.empty()) {
-      file_.metadata[array.name] = NumberText(array);
-    } else {
-      PELAB_ASSIGN_OR_RETURN(const DType type, TypeOf(array, path_));
-      file_.tensors.push_back({array.name, type, array.shape, array.bytes});
+          array.shape.empty() ? texts[0]
+                              : nlohmann::json(texts).dump(
+                                    -1, ' ', false, nlohmann::json::error_handler_t::replace);
+      return absl::OkStatus();
     }
+    PELAB_ASSIGN_OR_RETURN(const DType type, TypeOf(array, path_));
+    if (!array.shape.empty()) {
+      file_.tensors.push_back({array.name, type, array.shape, array.bytes});
+      return absl::OkStatus();
+    }
+    if (type == DType::kF16) return UnknownType(array, path_);
+    file_.metadata[array.name] = NumberText(array);
     return absl::OkStatus();
   }
 
@@ -265,8 +285,8 @@ class Conversion {
     for (const std::string& name : TextsOf(array)) {
       const auto found = std::find(names.begin(), names.end(), name);
       if (found == names.end() && names.size() == experiment::kMaxOwnSplits) {
-        return Refused(path_, Concat("split has more than ", experiment::kMaxOwnSplits,
-                                     " different names"));
+        return Refused(
+            path_, Concat("split has more than ", experiment::kMaxOwnSplits, " different names"));
       }
       split_ += static_cast<char>(found - names.begin());
       if (found == names.end()) names.push_back(name);
@@ -279,7 +299,8 @@ class Conversion {
 
   std::string path_;
   SafetensorsFile file_;
-  std::string split_;
+  std::set<std::string> names_;  // of all arrays so far
+  std::string split_;            // the bytes of the tensor split
 };
 
 }  // namespace
@@ -290,8 +311,8 @@ absl::StatusOr<std::string> ConvertNpz(const std::string& path) {
   if (archive == nullptr) return Refused(path, "this is no NumPy archive, or a damaged one");
   const zip_int64_t entries = zip_get_num_entries(archive.get(), 0);
   if (entries > static_cast<zip_int64_t>(kMaxArrays)) {
-    return Refused(path, Concat("the archive has ", entries, " arrays; at most ", kMaxArrays,
-                                " are allowed"));
+    return Refused(
+        path, Concat("the archive has ", entries, " arrays; at most ", kMaxArrays, " are allowed"));
   }
   std::size_t unpacked = 0;
   std::deque<std::string> kept;  // what the tensors refer to

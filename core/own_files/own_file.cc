@@ -75,10 +75,16 @@ absl::StatusOr<OwnData> ReadOwnData(const std::string& path) {
   OwnData read;
   PELAB_ASSIGN_OR_RETURN(const bool archive, IsArchive(path));
   if (archive && !path.ends_with(".npz")) {
-    return Refused(path, "this is an archive, not a safetensors file; the name of a NumPy archive "
-                         "ends in .npz, and an encoding stands under pe");
+    return Refused(path,
+                   "this is an archive, not a safetensors file; the name of a NumPy archive "
+                   "ends in .npz, and an encoding stands under pe");
   }
   PELAB_ASSIGN_OR_RETURN(const std::string bytes, BytesOfData(path, &read.file));
+  if (bytes.starts_with("\x93NUMPY")) {
+    return Refused(path,
+                   "this is a single NumPy array; numpy.savez writes tokens, targets and split "
+                   "into one file that ends in .npz");
+  }
   TaskFileResult parsed = ParseTaskFile(bytes);
   if (!parsed.problem.empty()) return Refused(path, parsed.problem);
   experiment::OwnTask declared = parsed.file.declared;
@@ -115,8 +121,8 @@ absl::StatusOr<FileHash> CheckOwnFile(const std::string& path) {
   const bool data = read.file.Find("tokens") != nullptr && read.file.Find("targets") != nullptr;
   munmap(mapped, hash.bytes);
   if (!read.problem.empty()) {
-    return Refused(path, Concat("this is neither a TorchScript nor a safetensors file: ",
-                                read.problem));
+    return Refused(path,
+                   Concat("this is neither a TorchScript nor a safetensors file: ", read.problem));
   }
   if (!data) return Refused(path, "the file has no tensors tokens and targets");
   return hash;

@@ -16,7 +16,7 @@ namespace pelab::own_files {
 
 struct OwnFile {
   std::string path;  // of the bytes that the declaration describes; a copy, if they were converted
-  experiment::Declaration declaration;  // with hash and size
+  experiment::Declaration declaration;                // with hash and size
   std::shared_ptr<TemporaryFolder> folder = nullptr;  // keeps the copy
 };
 

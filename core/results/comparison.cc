@@ -18,7 +18,9 @@ using State = stats::SeedResult::State;
 
 bool IsCompared(const std::string& field, const std::vector<std::string>& compared) {
   return std::any_of(compared.begin(), compared.end(), [&](const std::string& name) {
-    const std::string& known = name == "pe_label" ? std::string("pe") : name;
+    // The label of own data, and much else, follows from these fields.
+    const bool of_task = name == "task.test" || name == "task.data" || name == "task.file";
+    const std::string known = of_task ? "task" : name == "pe_label" ? "pe" : name;
     return field == known || field.starts_with(known + ".");
   });
 }

@@ -13,23 +13,10 @@
 
 namespace pelab {
 
-inline constexpr std::size_t kMaxSafetensorsHeader = 100'000'000;  // bytes; as the reference implementation
+inline constexpr std::size_t kMaxSafetensorsHeader =
+    100'000'000;  // bytes; as the reference implementation
 
-enum class DType {
-  kF64,
-  kF32,
-  kF16,
-  kBF16,
-  kI64,
-  kI32,
-  kI16,
-  kI8,
-  kU64,
-  kU32,
-  kU16,
-  kU8,
-  kBool
-};
+enum class DType { kF64, kF32, kF16, kBF16, kI64, kI32, kI16, kI8, kU64, kU32, kU16, kU8, kBool };
 std::string_view NameOf(DType dtype);  // "F32"
 
 // A tensor's name, type, shape and bytes. When writing, `bytes` refers to the caller's data; when

@@ -24,9 +24,10 @@ using experiment::OwnTask;
 
 constexpr std::int64_t kMaxTokens = std::int64_t{1} << 29;  // N T
 constexpr std::size_t kMaxText = 100;                       // bytes of a name of a class or word
+constexpr std::size_t kMaxHelp = 300;                       // bytes, as in a declaration
 constexpr std::string_view kTensors[] = {"tokens", "targets", "split", "lengths"};
-constexpr std::string_view kTexts[] = {"name",   "vocabulary", "classes",     "first_label",
-                                       "splits", "chance",     "repeats",     "class_names",
+constexpr std::string_view kTexts[] = {"name",   "vocabulary", "classes", "first_label",
+                                       "splits", "chance",     "repeats", "class_names",
                                        "words",  "help"};
 
 struct Problem {
@@ -40,6 +41,15 @@ std::string ShapeText(const std::vector<std::int64_t>& shape) {
   std::string text;
   for (const std::int64_t size : shape) text += (text.empty() ? "" : ", ") + Text(size);
   return "(" + text + ")";
+}
+
+// At most this many bytes of a text, cut between characters.
+std::string Cut(const std::string& text, std::size_t most) {
+  std::size_t end = std::min(text.size(), most);
+  while (end > 0 && end < text.size() && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80) {
+    --end;
+  }
+  return text.substr(0, end);
 }
 
 template <typename Names>
@@ -108,7 +118,8 @@ class TaskReader {
     if (std::find(names.begin(), names.end(), name) != names.end()) return;
     const std::string near(catalog::DidYouMean(name, names));
     if (!near.empty()) {
-      Fail("the file has " + std::string(kind) + " " + Quoted(name) + "; did you mean " + near + "?");
+      Fail("the file has " + std::string(kind) + " " + Quoted(name) + "; did you mean " + near +
+           "?");
     }
   }
 
@@ -135,8 +146,8 @@ class TaskReader {
   void RequireShape(const TensorEntry& tensor, const std::vector<std::int64_t>& shape,
                     const std::string& letters) {
     if (tensor.shape == shape) return;
-    Fail(tensor.name + " has the shape " + ShapeText(tensor.shape) + "; allowed: " +
-         ShapeText(shape) + ", " + letters);
+    Fail(tensor.name + " has the shape " + ShapeText(tensor.shape) +
+         "; allowed: " + ShapeText(shape) + ", " + letters);
   }
 
   // Sizes and metadata -------------------------------------------------------------------------
@@ -195,7 +206,7 @@ class TaskReader {
     const std::string* name = TextOf("name");
     declared().name = name == nullptr ? "data" : *name;
     RequireName("the name", declared().name);
-    if (const std::string* help = TextOf("help")) declared().help = help->substr(0, 300);
+    if (const std::string* help = TextOf("help")) declared().help = Cut(*help, kMaxHelp);
     declared().first_label =
         InField("first_label", IntegerText("first_label").value_or(0), "task.first_label");
     if (declared().by_position && declared().first_label < 0) {
@@ -229,7 +240,16 @@ class TaskReader {
       Fail("metadata splits has a name twice");
     }
     const auto train = std::find(names_.begin(), names_.end(), experiment::kTrainSplit);
-    if (train == names_.end()) Fail(kRule);
+    if (train == names_.end()) {
+      const std::vector<std::string_view> wanted = {experiment::kTrainSplit};
+      std::string slip;
+      for (const std::string& name : names_) {
+        if (!catalog::DidYouMean(name, wanted).empty()) {
+          slip = "; did you mean train with " + name + "?";
+        }
+      }
+      Fail("the splits are " + NameList(names_) + "; allowed: train and at least one more" + slip);
+    }
     // The training split comes first in the declaration, and its examples first in the data.
     train_ = train - names_.begin();
     declared().splits.push_back({.name = *train});
@@ -295,9 +315,11 @@ class TaskReader {
     const TensorEntry& tokens = Tensor("tokens");
     const std::optional<std::int64_t> vocabulary = IntegerText("vocabulary");
     constexpr std::int64_t kMost = 1'000'000;  // of task.vocabulary
-    const std::int64_t end =
-        vocabulary ? InField("vocabulary", *vocabulary, "task.vocabulary") : kMost;
-    std::int64_t largest = 7;  // 8 is the smallest vocabulary
+    const std::int64_t end = vocabulary.value_or(kMost);
+    if (end < 1 || end > kMost) {
+      Fail("vocabulary is " + Text(end) + "; allowed: an integer from 1 to " + Text(kMost));
+    }
+    std::int64_t largest = 0;
     file_.tokens.assign(static_cast<std::size_t>(examples_ * length_), 0);
     for (std::int64_t i = 0; i < examples_; ++i) {
       for (std::int64_t t = 0; t < LengthOf(i); ++t) {
@@ -310,7 +332,9 @@ class TaskReader {
         file_.tokens[static_cast<std::size_t>(i * length_ + t)] = static_cast<std::int32_t>(token);
       }
     }
-    declared().vocabulary = vocabulary ? end : largest + 1;
+    // A model has an embedding for at least so many ids, whether they occur or not.
+    constexpr std::int64_t kLeast = 8;
+    declared().vocabulary = std::max(kLeast, vocabulary ? end : largest + 1);
     ReadWords();
   }
 
@@ -319,7 +343,8 @@ class TaskReader {
     const std::optional<std::int64_t> classes = IntegerText("classes");
     constexpr std::int64_t kMost = 1'000'000;  // of task.classes
     const std::int64_t first = declared().first_label;
-    const std::int64_t end = first + (classes ? InField("classes", *classes, "task.classes") : kMost);
+    const std::int64_t end =
+        first + (classes ? InField("classes", *classes, "task.classes") : kMost);
     const bool by_position = declared().by_position;
     const std::int64_t columns = by_position ? length_ : 1;
     std::int64_t largest = first;
@@ -330,8 +355,7 @@ class TaskReader {
       if (target < first || target >= end) {
         Fail("targets[" + Text(at / columns) + (by_position ? ", " + Text(at % columns) : "") +
              "] is " + Text(target) + "; allowed: " + Text(first) + " to " + Text(end - 1) +
-             (classes ? " (metadata classes)" : "") +
-             (by_position ? ", or -1 for none" : ""));
+             (classes ? " (metadata classes)" : "") + (by_position ? ", or -1 for none" : ""));
       }
       largest = std::max(largest, target);
       file_.targets[static_cast<std::size_t>(at)] = static_cast<std::int32_t>(target);
@@ -349,8 +373,7 @@ class TaskReader {
     const auto is_name = [](const nlohmann::json& name) {
       return name.is_string() && name.get_ref<const std::string&>().size() <= kMaxText;
     };
-    if (!names.is_array() ||
-        names.size() != static_cast<std::size_t>(declared().classes) ||
+    if (!names.is_array() || names.size() != static_cast<std::size_t>(declared().classes) ||
         !std::all_of(names.begin(), names.end(), is_name)) {
       Fail("metadata class_names must be a JSON list of " + Text(declared().classes) +
            " texts of at most " + Text(kMaxText) + " bytes, one for each class");
@@ -362,9 +385,10 @@ class TaskReader {
     const std::string* text = TextOf("words");
     if (text == nullptr) return;
     const nlohmann::json words = ParseJson(*text);
-    const std::string rule = "metadata words must be a JSON object such as {\"5\": \"open\"}: token "
-                             "ids from 0 to " + Text(declared().vocabulary - 1) +
-                             " with texts of at most " + Text(kMaxText) + " bytes";
+    const std::string rule =
+        "metadata words must be a JSON object such as {\"5\": \"open\"}: token "
+        "ids from 0 to " +
+        Text(declared().vocabulary - 1) + " with texts of at most " + Text(kMaxText) + " bytes";
     if (!words.is_object()) Fail(rule);
     for (const auto& [id, word] : words.items()) {
       std::int64_t number = 0;
@@ -445,8 +469,8 @@ class TaskReader {
       if (!same) continue;
       OwnSplit& of = declared().splits[split];
       if (first.empty()) {
-        first = "row " + Text(i) + " of " + of.name + " has the tokens of row " + Text(*same) +
-                " of train";
+        first = "row " + Text(i) + " of the file, of " + of.name + ", has the tokens of row " +
+                Text(*same) + ", of train";
       }
       ++of.repeats;
     }
@@ -458,7 +482,8 @@ class TaskReader {
                 " examples of " + of.name;
     }
     Fail(counts + " are in train, too (" + first +
-         "); allowed: none, or any number with the metadata repeats: allowed");
+         "); allowed: none, or any number with the metadata repeats: allowed "
+         "(repeats_allowed=True)");
   }
 
   std::optional<std::int64_t> Find(

@@ -19,12 +19,12 @@ namespace pelab {
 inline constexpr std::int32_t kNoTarget = std::numeric_limits<std::int32_t>::min();
 
 struct TaskFile {
-  experiment::OwnTask declared;       // without sha256 and bytes
-  std::vector<std::int32_t> tokens;   // (N, T), row-major; 0 after an example's length
-  std::vector<std::int32_t> lengths;  // (N)
-  std::vector<std::int32_t> targets;  // (N), or (N, T) with kNoTarget where there is none
-  std::vector<std::int32_t> split;    // (N): the index in declared.splits
-  std::vector<std::string> class_names;  // empty, or one for each class
+  experiment::OwnTask declared;               // without sha256 and bytes
+  std::vector<std::int32_t> tokens;           // (N, T), row-major; 0 after an example's length
+  std::vector<std::int32_t> lengths;          // (N)
+  std::vector<std::int32_t> targets;          // (N), or (N, T) with kNoTarget where there is none
+  std::vector<std::int32_t> split;            // (N): the index in declared.splits
+  std::vector<std::string> class_names;       // empty, or one for each class
   std::map<std::int64_t, std::string> words;  // what token ids mean, if the file says so
 
   std::int64_t examples() const { return static_cast<std::int64_t>(lengths.size()); }

@@ -11,6 +11,7 @@
 #include "core/experiment/declaration.h"
 #include "core/own_files/own_file.h"
 #include "core/rpc/status.h"
+#include "core/torchscript/archive.h"
 #include "server/limits.h"
 #include "server/service/blocking.h"
 #include "server/service/sweeps_service.h"
@@ -44,6 +45,21 @@ absl::Status CheckStored(const store::ArtifactFiles& files, const v1::FileHeader
   return absl::DataLossError(absl::StrCat("the file with sha256 ", header.sha256(), " is damaged"));
 }
 
+// OK unless the file is an encoding that declares something else. What data hold is only compared
+// by the trainer: a file may have a gigabyte.
+absl::Status CheckDeclared(const store::ArtifactFiles& files, const std::string& path,
+                           const experiment::Declaration& declaration) {
+  if (!std::holds_alternative<experiment::OwnEncoding>(declaration)) return absl::OkStatus();
+  const auto of_file =
+      torchscript::ReadEncodingFile(files.PathOf(experiment::Sha256Of(declaration)).value_or(""));
+  if (of_file.ok() && experiment::ToJson(*of_file) == experiment::ToJson(declaration)) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat("what the submission says of ", Shorten(path, 100),
+                   " is not what the file with this SHA-256 declares; pelab submit reads both"));
+}
+
 absl::Status NotStored(const std::string& path, const std::string& sha256) {
   return absl::FailedPreconditionError(absl::StrCat("the file ", Shorten(path, 100), " (SHA-256 ",
                                                     sha256,
@@ -55,9 +71,10 @@ absl::Status NotStored(const std::string& path, const std::string& sha256) {
 
 absl::Status SweepsService::Receive(const v1::FileHeader& header,
                                     grpc::ServerReader<v1::PutFileRequest>& reader) {
-  PELAB_ASSIGN_OR_RETURN(const auto upload,
-                         parts_.artifacts.Begin(header.sha256(), header.bytes(),
-                                                store::ArtifactFiles::Room::kMayBeMade));
+  PELAB_ASSIGN_OR_RETURN(
+      const auto upload,
+      parts_.artifacts.Begin(header.sha256(), header.bytes(),
+                             store::ArtifactFiles::Room::kMayBeMade, header.offset()));
   v1::PutFileRequest request;
   while (reader.Read(&request)) {
     if (!request.has_chunk()) {
@@ -69,7 +86,11 @@ absl::Status SweepsService::Receive(const v1::FileHeader& header,
     }
     PELAB_RETURN_IF_ERROR(parts_.collector.Write(*upload, request.chunk()));
   }
-  return upload->Commit();
+  if (upload->complete()) return upload->Commit();
+  // The stream ended too early: the rest may come later.
+  const absl::Status status = upload->Commit();
+  upload->Keep();
+  return status;
 }
 
 absl::Status SweepsService::DoPutFile(const grpc::ServerContext& context,
@@ -85,6 +106,10 @@ absl::Status SweepsService::DoPutFile(const grpc::ServerContext& context,
   // Until the row is there, nothing else keeps the file.
   const store::ArtifactFiles::FileHold hold(parts_.artifacts, header.sha256());
   response.set_already_there(CheckStored(parts_.artifacts, header).ok());
+  if (header.ask() && !response.already_there()) {
+    response.set_kept(parts_.artifacts.KeptBytes(header.sha256()));
+    return absl::OkStatus();
+  }
   if (!response.already_there()) {
     PELAB_RETURN_IF_ERROR(Receive(header, reader));
     PELAB_RETURN_IF_ERROR(CheckStored(parts_.artifacts, header));
@@ -128,6 +153,7 @@ absl::Status SweepsService::KeepFiles(
     if (!paths.emplace(sha256, path).second) continue;
     holds.emplace_back(parts_.artifacts, sha256);
     if (!parts_.artifacts.Has(sha256)) return NotStored(paths[sha256], sha256);
+    PELAB_RETURN_IF_ERROR(CheckDeclared(parts_.artifacts, path, parsed.declaration));
     renew.sha256s.push_back(sha256);
   }
   if (renew.sha256s.empty()) return absl::OkStatus();

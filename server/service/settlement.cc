@@ -136,7 +136,8 @@ std::string ReasonOf(const v1::JobRow* row, const claims::OpenCell& cell, bool l
 }
 
 std::string LabelOf(const experiment::Cell& cell, std::int64_t seed) {
-  return absl::StrCat(cell.pe_label, " ", cell.task_label, " ", cell.protocol_label, " seed ", seed);
+  return absl::StrCat(cell.pe_label, " ", cell.task_label, " ", cell.protocol_label, " seed ",
+                      seed);
 }
 
 // The slot time of some trained jobs.

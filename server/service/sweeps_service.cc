@@ -8,10 +8,13 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "core/base/sha256.h"
 #include "core/base/status.h"
+#include "core/base/utf8.h"
 #include "core/experiment/analysis.h"
+#include "core/experiment/declaration.h"
 #include "core/rpc/status.h"
 #include "core/rpc/sweep_document.h"
 #include "server/limits.h"
@@ -187,6 +190,42 @@ absl::Status SweepsService::ExpandAgain(std::int64_t sweep_id) {
   return absl::OkStatus();
 }
 
+namespace {
+
+using Overrides = google::protobuf::RepeatedPtrField<v1::Override>;
+
+std::map<std::string, std::string> ByField(const Overrides& overrides) {
+  std::map<std::string, std::string> values;
+  for (const v1::Override& override : overrides) values[override.field()] = override.value();
+  return values;
+}
+
+// "another document", "other content of decay.pt", "other overrides", or several of them.
+std::string WhatDiffers(const v1::Sweep& row, const v1::SubmitRequest& request) {
+  std::vector<std::string> parts;
+  if (row.document() != request.document()) parts.push_back("another document");
+  std::map<std::string, std::string> before = ByField(row.overrides());
+  std::map<std::string, std::string> now = ByField(request.overrides());
+  for (auto at = before.begin(); at != before.end();) {
+    const auto same_field = now.find(at->first);
+    const bool is_file = at->first.starts_with(experiment::kFileOverride);
+    if (!is_file || same_field == now.end()) {
+      ++at;
+      continue;
+    }
+    if (same_field->second != at->second) {
+      const std::string path = at->first.substr(experiment::kFileOverride.size());
+      parts.push_back(absl::StrCat("other content of ", Shorten(path, 100)));
+    }
+    now.erase(same_field);
+    at = before.erase(at);
+  }
+  if (before != now) parts.push_back("other overrides");
+  return parts.empty() ? "another document or other overrides" : absl::StrJoin(parts, " and ");
+}
+
+}  // namespace
+
 absl::Status SweepsService::Refused(const access::Caller& caller, const v1::SubmitRequest& request,
                                     const store::SweepStored& stored) {
   if (stored.refusal == store::SweepStored::kFull) {
@@ -212,8 +251,7 @@ absl::Status SweepsService::Refused(const access::Caller& caller, const v1::Subm
     hint = absl::StrCat("; seeds are added to it by `pelab extend ", row.sweep_id(), " --seed …`");
   }
   return absl::AlreadyExistsError(absl::StrCat(
-      sweep, " was submitted with another document, other overrides or other files of encodings",
-      hint,
+      sweep, " was submitted with ", WhatDiffers(row, request), hint,
       "; nothing was stored: give this one a name of its own (--name NAME), or make it another "
       "sweep of that name (--new)"));
 }

@@ -19,6 +19,7 @@
 #include "absl/time/clock.h"
 #include "core/base/file.h"
 #include "core/base/ids.h"
+#include "core/base/regular_file.h"
 #include "core/base/status.h"
 #include "core/base/utf8.h"
 #include "server/store/artifact_store.h"
@@ -30,6 +31,8 @@ namespace fs = std::filesystem;
 constexpr char kTemporary[] = ".upload-";
 // Prefix of a worker's own partial file on a shared disk. The worker may still be writing it.
 constexpr char kWorkersTemporary[] = ".put-";
+// Prefix, before the hash, of what an upload that broke off has left.
+constexpr char kKept[] = ".kept-";
 constexpr absl::Duration kAbandoned = absl::Hours(1);
 
 // The number of a hash's folder, from 0 to kFolders - 1.
@@ -164,7 +167,7 @@ ArtifactFiles::FileHold::~FileHold() {
 // Uploads -------------------------------------------------------------------------------------
 
 absl::StatusOr<std::unique_ptr<ArtifactFiles::Upload>> ArtifactFiles::Begin(
-    const std::string& sha256, std::uint64_t bytes, Room room) {
+    const std::string& sha256, std::uint64_t bytes, Room room, std::uint64_t offset) {
   PELAB_RETURN_IF_ERROR(CheckSha256(sha256));
   const std::string path = *PathOf(sha256);
   {
@@ -176,8 +179,60 @@ absl::StatusOr<std::unique_ptr<ArtifactFiles::Upload>> ArtifactFiles::Begin(
   const std::string parent = DirectoryOf(path);
   PELAB_RETURN_IF_ERROR(CreateDirectories(parent));
   upload->temporary_ = absl::StrCat(parent, "/", kTemporary, RandomUuid());
-  PELAB_ASSIGN_OR_RETURN(upload->fd_, OpenForAppend(upload->temporary_));
+  if (offset > 0) {
+    PELAB_RETURN_IF_ERROR(upload->GoOn(offset));
+  } else {
+    PELAB_ASSIGN_OR_RETURN(upload->fd_, OpenForAppend(upload->temporary_));
+  }
   return upload;
+}
+
+std::string ArtifactFiles::KeptPath(const std::string& sha256) const {
+  return absl::StrCat(DirectoryOf(*PathOf(sha256)), "/", kKept, sha256);
+}
+
+std::uint64_t ArtifactFiles::KeptBytes(const std::string& sha256) const {
+  return IsSha256(sha256) ? SizeOf(KeptPath(sha256)).value_or(0) : 0;
+}
+
+absl::Status ArtifactFiles::Upload::GoOn(std::uint64_t offset) {
+  const std::string kept = files_.KeptPath(sha256_);
+  const auto too_few = [&](std::uint64_t there) {
+    return absl::FailedPreconditionError(
+        absl::StrCat(there, " bytes of this file are kept, and the upload begins after ", offset));
+  };
+  std::uint64_t there = 0;
+  {
+    // Only one upload gets the bytes: the one that renames them.
+    MutexLock lock(&files_.mutex_);
+    there = SizeOf(kept).value_or(0);
+    if (there < offset || offset > bytes_) return too_few(there);
+    if (std::rename(kept.c_str(), temporary_.c_str()) != 0) return too_few(0);
+    std::uint64_t& counted = files_.counted_[FolderOf(sha256_)];
+    counted -= std::min(there, counted);
+  }
+  PELAB_ASSIGN_OR_RETURN(fd_, OpenForAppend(temporary_));
+  if (ftruncate(fd_.get(), static_cast<off_t>(offset)) != 0) {
+    return ErrnoStatus(errno, absl::StrCat("cannot cut ", temporary_));
+  }
+  PELAB_RETURN_IF_ERROR(Reserve(offset));
+  written_ = offset;
+  PELAB_ASSIGN_OR_RETURN(const UniqueFd reading, OpenRegularFile(temporary_));
+  return ReadPieces(reading.get(), temporary_, [&](const std::string& piece) {
+    hash_.Update(piece);
+    return absl::OkStatus();
+  });
+}
+
+void ArtifactFiles::Upload::Keep() {
+  if (!fd_ || written_ == 0 || !broken_.ok()) return;
+  MutexLock lock(&files_.mutex_);
+  const std::string kept = files_.KeptPath(sha256_);
+  const std::uint64_t before = SizeOf(kept).value_or(0);
+  if (before >= written_ || std::rename(temporary_.c_str(), kept.c_str()) != 0) return;
+  std::uint64_t& counted = files_.counted_[FolderOf(sha256_)];
+  counted += written_ - std::min(before, counted);
+  files_.uploading_ -= std::exchange(reserved_, 0);
 }
 
 ArtifactFiles::Upload::Upload(ArtifactFiles& files, std::string sha256, std::string path,
@@ -257,9 +312,12 @@ std::vector<std::string> ArtifactFiles::Old(int folder, absl::Time cutoff) {
   std::vector<std::string> old;
   std::uint64_t bytes = 0;
   const absl::Status read = ForEachFile(path, [&](const FileFacts& file) {
-    if (absl::StartsWith(file.name, kWorkersTemporary)) {
+    const bool kept = absl::StartsWith(file.name, kKept);
+    if (kept || absl::StartsWith(file.name, kWorkersTemporary)) {
       if (absl::Now() - file.changed > kAbandoned) {
         unlink(absl::StrCat(path, "/", file.name).c_str());
+      } else if (kept) {
+        bytes += file.bytes;
       }
       return;
     }

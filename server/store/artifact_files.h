@@ -69,10 +69,12 @@ class ArtifactFiles {
   bool held() const { return holds_.load() != 0; }
 
   // An upload. Its bytes count towards the quota once they are written, so a size that is only
-  // announced takes no room from others. If it is not committed, it leaves nothing behind.
+  // announced takes no room from others. If it is neither committed nor kept, it leaves nothing
+  // behind.
   class Upload {
    public:
     ~Upload();
+    bool complete() const { return written_ == bytes_; }
     // INVALID_ARGUMENT if there are more bytes than announced. RESOURCE_EXHAUSTED if they do not
     // fit into the quota: nothing is written, and the call may be repeated when there is room.
     // Any error of the disk stays: it is returned again.
@@ -80,9 +82,14 @@ class ArtifactFiles {
     // The file is durable when this returns OK. INVALID_ARGUMENT if the hash or the size differs
     // from the announced one.
     absl::Status Commit();
+    // Keeps what was written, so that a later upload of the same file can go on from there. It
+    // stays for an hour.
+    void Keep();
 
    private:
     friend class ArtifactFiles;
+    // Takes the first `offset` bytes of what an earlier upload has kept.
+    absl::Status GoOn(std::uint64_t offset);
     Upload(ArtifactFiles& files, std::string sha256, std::string path, std::uint64_t bytes);
     // Counts `bytes` more towards the quota.
     absl::Status Reserve(std::uint64_t bytes);
@@ -102,8 +109,12 @@ class ArtifactFiles {
   enum class Room { kFree, kMayBeMade };
   // INVALID_ARGUMENT if `sha256` is no hash; RESOURCE_EXHAUSTED, with both sizes, if `bytes` do not
   // fit into the quota. Room is taken when bytes come, so a later Write may still find too little.
+  // With an `offset`, the upload goes on after so many bytes that Keep has left; FAILED_PRECONDITION
+  // if there are fewer.
   absl::StatusOr<std::unique_ptr<Upload>> Begin(const std::string& sha256, std::uint64_t bytes,
-                                                Room room = Room::kFree);
+                                                Room room = Room::kFree, std::uint64_t offset = 0);
+  // How many bytes of an upload of this file are kept.
+  std::uint64_t KeptBytes(const std::string& sha256) const;
   // Accounts for a file that a worker has put here itself. INVALID_ARGUMENT if `sha256` is no hash;
   // NOT_FOUND if there is no file of that size; RESOURCE_EXHAUSTED if it does not fit into the
   // quota.
@@ -124,6 +135,7 @@ class ArtifactFiles {
   ArtifactFiles(std::string directory, std::uint64_t quota)
       : directory_(std::move(directory)), quota_(quota) {}
   absl::Status Scan();
+  std::string KeptPath(const std::string& sha256) const;  // `sha256` is a hash
   std::uint64_t UsedLocked() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status NoRoom(std::uint64_t bytes) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 

@@ -16,8 +16,8 @@ std::vector<std::string> FilesOfSpec(const std::string& spec_json) {
   std::vector<std::string> files;
   const auto spec = ParseJson(spec_json);
   if (!spec.is_object()) return files;
-  for (const auto& [group, own] : {std::pair("pe", catalog::OwnPe().name),
-                                   std::pair("task", catalog::OwnTask().name)}) {
+  for (const auto& [group, own] :
+       {std::pair("pe", catalog::OwnPe().name), std::pair("task", catalog::OwnTask().name)}) {
     const auto part = spec.find(group);
     if (part == spec.end() || !part->is_object()) continue;
     const auto name = part->find("name");

@@ -5,6 +5,8 @@ import hashlib
 import json
 import os
 import pathlib
+import re
+import resource
 import subprocess
 import sys
 import textwrap
@@ -28,7 +30,7 @@ train: {{epochs: 2, batch_size: 32, lr: 1e-2}}
 
 # What the modules below have in common, before their methods.
 HEAD = """
-from typing import Dict
+from typing import Dict, List
 import torch
 import pelab
 
@@ -166,7 +168,7 @@ class Check(OwnEncoding):
 # The examples as the authors' code has these encodings, without a mask.
 PUBLISHED = """
 import sys
-from typing import Dict
+from typing import Dict, List
 import torch
 import pelab
 sys.path.insert(0, {folder!r})
@@ -221,12 +223,14 @@ class Same(OwnEncoding):
         self.examples()
         self.ok(self.python(self.write("published.py",
                                        PUBLISHED.format(folder=str(EXAMPLE.parent)))))
-        pes = ("[alibi, rope, absolute, {name: own, file: authors_alibi.pt}, "
-               "{name: own, file: authors_rope.pt}, {name: own, file: sinusoid.pt}]")
+        pes = ("[alibi, rope, absolute, {name: relative, form: t5, init_std: 0}, "
+               "{name: own, file: authors_alibi.pt}, {name: own, file: authors_rope.pt}, "
+               "{name: own, file: sinusoid.pt}, {name: own, file: t5.pt}]")
         self.ok(self.run_sweep(self.write("own.yaml", document(pes).replace("clean", "published"))))
-        self.assertEqual(self.states(), {"succeeded": 6})
+        self.assertEqual(self.states(), {"succeeded": 8})
         self.same({"alibi": "own:authors_alibi", "rope": "own:authors_rope",
-                   "absolute": "own:sinusoid"})
+                   "absolute": "own:sinusoid",
+                   "relative(form=t5,init_std=0)": "own:t5(buckets=32,longest=128)"})
 
 
 class Sweeps(OwnEncoding):
@@ -371,6 +375,24 @@ WRONG = {
 }
 
 
+ENDLESS = {
+    "loop.pt": """
+        def distance_bias(self, layer: int, length: int):
+            x = torch.zeros(1, 2 * length - 1)
+            while bool(x.sum() < 1):
+                x = x * 1
+            return x
+        """,
+    "grow.pt": """
+        def distance_bias(self, layer: int, length: int):
+            x = torch.jit.annotate(List[torch.Tensor], [])
+            while len(x) < 1000000:
+                x.append(torch.ones(1 << 22))
+            return x[0][:2 * length - 1].unsqueeze(0)
+        """,
+}
+
+
 class Faults(OwnEncoding):
     def test_killed_in_the_middle_it_gives_the_same(self):
         self.examples()
@@ -448,6 +470,29 @@ class Wrong(OwnEncoding):
             self.assertNotIn("Traceback", error, name)
             self.assertNotIn("Exception raised from", error, name)
             self.assertLess(len(error), 600, name)
+
+    def test_code_without_end(self):
+        self.saved(ENDLESS)
+        for name, time, limit, said in (("loop", "4s", None, "a method may run without end"),
+                                        ("grow", "60s", 3 << 30, "allocate memory")):
+            result = subprocess.run(
+                [BIN / "pelab", "check", f"{name}.pt", "--timeout", time], cwd=self.folder,
+                capture_output=True, text=True, timeout=100,
+                preexec_fn=lambda: limit and resource.setrlimit(resource.RLIMIT_DATA,
+                                                                (limit, limit)))
+            self.assertNotEqual(result.returncode, 0, name)
+            self.assertIn(said, re.sub(r"\s+", " ", result.stdout + result.stderr), name)
+        self.server()
+        self.worker("w", 1, "--attempt-timeout", "6s")
+        text = document("[{name: own, file: loop.pt}, nope]")
+        self.ok(self.pelab("submit", self.write("own.yaml", text)))
+        wait_until(lambda: self.query("SELECT 1 FROM v_attempts AS a JOIN v_jobs AS j USING "
+                                      "(job_id) WHERE j.pe = 'own' AND a.outcome = 'failed'"), 90,
+                   "the attempt that never ends to be ended")
+        (error,), = self.query("SELECT DISTINCT error FROM v_attempts WHERE error <> ''")
+        self.assertIn("6", error)
+        wait_until(lambda: self.query("SELECT 1 FROM v_jobs WHERE pe = 'nope' AND state = "
+                                      "'succeeded'"), 60, "the other job")
 
     def test_save_encoding_says_what_is_wrong(self):
         good = "def input_term(self, length: int):\n    return self.scale"

@@ -14,6 +14,7 @@
 #include "core/base/mutex.h"
 #include "core/base/status.h"
 #include "core/base/utf8.h"
+#include "core/catalog/catalog.h"
 #include "core/rpc/backoff.h"
 #include "worker/agent/limits.h"
 
@@ -268,7 +269,8 @@ absl::Status Attempt::FetchWeights() {
 }
 
 absl::Status Attempt::FetchFiles() {
-  if (!context_->own_encodings && assignment_.files_size() > 0) {
+  // Data is no code, so its files are fetched all the same.
+  if (!context_->own_encodings && assignment_.pe() == catalog::OwnPe().name) {
     return absl::FailedPreconditionError(
         "this worker runs no encodings from files (--own-encodings off)");
   }
@@ -282,11 +284,10 @@ absl::Status Attempt::FetchFiles() {
                                     : Get({fetched, needed.sha256(), needed.bytes(),
                                            assignment_.attempt_id(), assignment_.token()});
     if (absl::IsNotFound(status)) {
-      return absl::NotFoundError(
-          absl::StrCat("the coordinator has no file ", needed.sha256(),
-                       " that the job's encoding needs; submit the sweep again"));
+      return absl::NotFoundError(absl::StrCat("the coordinator has no file ", needed.sha256(),
+                                              " that the job needs; submit the sweep again"));
     }
-    if (!status.ok()) return Annotate(status, "cannot fetch the file of the job's encoding");
+    if (!status.ok()) return Annotate(status, "cannot fetch a file that the job needs");
     PELAB_RETURN_IF_ERROR(context_->files->Put(fetched, needed.sha256()));
   }
   return absl::OkStatus();

@@ -73,7 +73,8 @@ class Rope(torch.nn.Module):
 
 class T5(torch.nn.Module):
     """Raffel et al. 2020: each head learns a bias for each bucket of distances. Half of the buckets
-    have one distance each, the others grow with it. Needs a causal mask."""
+    have one distance each, the others grow with it. Where later keys are seen, each side has half
+    of all buckets."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -83,16 +84,21 @@ class T5(torch.nn.Module):
 
     def configure(self, sizes: Dict[str, int], options: Dict[str, float]) -> None:
         buckets = int(options["buckets"])
-        exact = buckets // 2
+        self.bias = torch.zeros(buckets, sizes["heads"])
         self.max_len = sizes["max_len"]
-        # The distance from key to query; keys after the query are not seen.
-        distance = torch.arange(self.max_len - 1, -self.max_len, -1).clamp(0)
+        relative = torch.arange(1 - self.max_len, self.max_len)  # key's position - query's
+        distance = (-relative).clamp(0)
+        first = torch.zeros_like(relative)
+        if sizes["causal"] == 0:
+            buckets = buckets // 2
+            distance = relative.abs()
+            first = torch.where(relative > 0, first + buckets, first)
+        exact = buckets // 2
         far = distance.clamp(exact).to(torch.float64)
         share = torch.log(far / exact) / torch.log(torch.tensor(options["longest"] / exact,
                                                                 dtype=torch.float64))
-        wide = (exact + (share * (buckets - exact)).floor().to(torch.long)).clamp(0, buckets - 1)
-        self.bucket = torch.where(distance < exact, distance, wide)
-        self.bias = torch.zeros(buckets, sizes["heads"])
+        wide = exact + (share * (buckets - exact) + 1e-9).floor().to(torch.long)
+        self.bucket = first + torch.where(distance < exact, distance, wide.clamp(0, buckets - 1))
 
     def distance_bias(self, layer: int, length: int) -> torch.Tensor:
         buckets = self.bucket[self.max_len - length:self.max_len + length - 1]
@@ -125,7 +131,7 @@ def main() -> None:
     pelab.save_encoding(Alibi(), folder / "alibi.pt", name="alibi")
     pelab.save_encoding(Rope(), folder / "rope.pt", name="rope",
                         options={"base": pelab.real(10000, 1, 1e12)})
-    pelab.save_encoding(T5(), folder / "t5.pt", name="t5", causal_only=True,
+    pelab.save_encoding(T5(), folder / "t5.pt", name="t5",
                         options={"buckets": pelab.integer(32, 2, 1024),
                                  "longest": pelab.integer(128, 2, 65536)})
     pelab.save_encoding(Sinusoid(), folder / "sinusoid.pt", name="sinusoid")

@@ -5,7 +5,7 @@
     source = pelab.connect("gpu01:7470")   # a coordinator, which can also submit, cancel and watch
 
 `save_encoding` writes a positional encoding of one's own as a file that sweeps can name, and needs
-PyTorch; `save_task` writes data of one's own.
+PyTorch; `save_task` and `load_task` are for data of one's own.
 
 Both give the same frames: the same rows in the same order, the same columns and types, and every
 number equal bit for bit.
@@ -19,7 +19,7 @@ from pelab._file import File, open_file as open
 from pelab._remote import (Cancelled, Coordinator, JobCounts, RunningJob, Snapshot, Submission,
                            connect)
 from pelab._source import Source
-from pelab._task import save_task
+from pelab._task import load_task, save_task
 from pelab.errors import (
     InvalidInput,
     NoCoordinator,
@@ -52,6 +52,7 @@ __all__ = [
     "connect",
     "flag",
     "integer",
+    "load_task",
     "open",
     "real",
     "save_encoding",

@@ -89,7 +89,9 @@ class _Group:
 class _Pairing:
     def __init__(self, a: _Side, b: _Side, compared: Sequence[str]) -> None:
         self.a, self.b = a, b
-        self._compared = ["pe" if name == "pe_label" else name for name in compared]
+        # The label of own data, and much else, follows from its fields.
+        known = {"pe_label": "pe", "task.test": "task", "task.data": "task", "task.file": "task"}
+        self._compared = [known.get(name, name) for name in compared]
         self.confounders = self._find_confounders()
         self._groups = self._pair()
 

@@ -188,9 +188,11 @@ class Coordinator(Source):
             request.overrides.add(field=field,
                                   value=value if isinstance(value, str) else json.dumps(value))
         for name, path in (own_files or {}).items():
-            declared, parts = _upload.sent(path)
-            request.overrides.add(field=f"file:{name}", value=json.dumps(declared))
-            self._call(self._sweeps.PutFile, iter(parts), file_name)
+            file = _upload.OwnFile(path)
+            request.overrides.add(field=f"file:{name}", value=json.dumps(file.declared))
+            there = self._call(self._sweeps.PutFile, file.question(), file_name)
+            if not there.already_there:
+                self._call(self._sweeps.PutFile, file.parts(there.kept), file_name)
         answer = self._call(self._sweeps.Submit, request, file_name)
         counts = answer.counts
         return Submission(answer.sweep_id, answer.name, answer.cells, answer.expanded,

@@ -5,28 +5,41 @@ from __future__ import annotations
 import hashlib
 import os
 import pathlib
+from collections.abc import Iterator
 from typing import Any
 
-from pelab import _encoding, _task
+from pelab import _encoding, _npz, _task
 from pelab.errors import NotFound
+from pelab.v1 import sweeps_pb2
 
 PIECE = 256 << 10  # bytes of one message
 
 
-def sent(path: str | os.PathLike[str]) -> tuple[dict[str, Any], list[Any]]:
-    """What the file declares, with its hash and size, and the messages that send it."""
-    from pelab.v1 import sweeps_pb2
+class OwnFile:
+    """A file with what it declares, and the messages that send it."""
 
-    data = _read(path)
-    if data[:4] == b"PK\3\4" and str(path).endswith(".npz"):
-        data = _task.from_npz(data, str(path))
-    declared = (_encoding if data[:4] == b"PK\3\4" else _task).declared(data, str(path))
-    declared |= {"sha256": hashlib.sha256(data).hexdigest(), "bytes": len(data)}
-    header = sweeps_pb2.FileHeader(sha256=declared["sha256"], bytes=len(data))
-    parts = [sweeps_pb2.PutFileRequest(header=header)]
-    parts += [sweeps_pb2.PutFileRequest(chunk=data[at:at + PIECE])
-              for at in range(0, len(data), PIECE)]
-    return declared, parts
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        data = _read(path)
+        if data[:4] == b"PK\3\4" and str(path).endswith(".npz"):
+            data = _npz.from_npz(data, str(path))
+        declared = (_encoding if data[:4] == b"PK\3\4" else _task).declared(data, str(path))
+        self._data = data
+        self.declared: dict[str, Any] = declared | {
+            "sha256": hashlib.sha256(data).hexdigest(), "bytes": len(data)}
+
+    def question(self) -> Iterator[Any]:
+        """Asks what of the file is there."""
+        yield self._header(ask=True)
+
+    def parts(self, kept: int) -> Iterator[Any]:
+        """Sends what comes after the bytes that a broken upload has left."""
+        yield self._header(offset=kept)
+        for at in range(kept, len(self._data), PIECE):
+            yield sweeps_pb2.PutFileRequest(chunk=self._data[at:at + PIECE])
+
+    def _header(self, **more: Any) -> Any:
+        return sweeps_pb2.PutFileRequest(header=sweeps_pb2.FileHeader(
+            sha256=self.declared["sha256"], bytes=len(self._data), **more))
 
 
 def _read(path: str | os.PathLike[str]) -> bytes:

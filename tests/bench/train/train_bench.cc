@@ -46,13 +46,13 @@
 #include <vector>
 
 #include "core/experiment/canonical_json.h"
+#include "core/safetensors/safetensors.h"
 #include "worker/trainer/analysis/head_ablation.h"
 #include "worker/trainer/command/command.h"
 #include "worker/trainer/command/weights.h"
 #include "worker/trainer/command/workbench.h"
 #include "worker/trainer/config/blas_kernels.h"
 #include "worker/trainer/parameters/torch_compat.h"
-#include "core/safetensors/safetensors.h"
 #include "worker/trainer/train/evaluate.h"
 #include "worker/trainer/train/micro_batch.h"
 #include "worker/trainer/train/trainer.h"

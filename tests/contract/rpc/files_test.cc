@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <fstream>
+#include <functional>
 
 #include "core/db/backup/backup.h"
 #include "core/db/check/check.h"
@@ -199,7 +200,8 @@ TEST_F(FilesTest, WhatIsNotAsItsHeaderSaysIsRefused) {
            {{HeaderOf(data), Chunk(data), Chunk("x")}, "longer than its announced "},
            {{HeaderOf(data), HeaderOf(data)}, "an upload has one header, then chunks"},
            {{HeaderOf(large), Chunk(large)}, "a chunk of a file has at most 1048576 bytes"},
-           {{HeaderOf(text), Chunk(text)}, "this is neither a TorchScript nor a safetensors file: "},
+           {{HeaderOf(text), Chunk(text)},
+            "this is neither a TorchScript nor a safetensors file: "},
            {{HeaderOf(bare), Chunk(bare)}, "the TorchScript file has no declaration"}}) {
     const grpc::Status status = Send(one.parts);
     EXPECT_EQ(status.error_code(), grpc::StatusCode::INVALID_ARGUMENT) << one.said;
@@ -207,6 +209,54 @@ TEST_F(FilesTest, WhatIsNotAsItsHeaderSaysIsRefused) {
   }
   EXPECT_FALSE(Stored(data));
   EXPECT_EQ(Rows(data) + Rows(text) + Rows(bare), 0);
+}
+
+TEST_F(FilesTest, AnUploadThatBrokeOffGoesOn) {
+  const std::string data = Encoding("one");
+  const std::size_t half = data.size() / 2;
+  const auto ask = [&] {
+    v1::PutFileRequest request = HeaderOf(data);
+    request.mutable_header()->set_ask(true);
+    v1::PutFileResponse response;
+    EXPECT_TRUE(Send({request}, &response).ok());
+    return response;
+  };
+  const auto from = [&](std::size_t offset) {
+    v1::PutFileRequest request = HeaderOf(data);
+    request.mutable_header()->set_offset(offset);
+    return request;
+  };
+  EXPECT_EQ(ask().kept(), 0u);
+  EXPECT_THAT(Send({HeaderOf(data), Chunk(data.substr(0, half))}).error_message(),
+              HasSubstr(" were announced"));
+  EXPECT_FALSE(Send({HeaderOf(data), Chunk(data.substr(0, 1))}).ok());
+  EXPECT_EQ(ask().kept(), half) << "the longer one is kept";
+  EXPECT_FALSE(ask().already_there());
+  const grpc::Status beyond = Send({from(half + 1), Chunk(data.substr(half + 1))});
+  EXPECT_EQ(beyond.error_code(), grpc::StatusCode::FAILED_PRECONDITION);
+  EXPECT_THAT(beyond.error_message(), HasSubstr(std::to_string(half) + " bytes of this file"));
+  EXPECT_TRUE(Send({from(half - 1), Chunk(data.substr(half - 1))}).ok());
+  EXPECT_TRUE(ask().already_there());
+  EXPECT_EQ(ask().kept(), 0u);
+  EXPECT_EQ(FileOf(Sha256Hex(data)), data);
+  EXPECT_EQ(Rows(data), 1);
+}
+
+// Whoever names a hash can leave any bytes under it. They do no harm for long.
+TEST_F(FilesTest, OtherBytesThatWereKeptAreFound) {
+  const std::string data = Encoding("one");
+  std::string other = data;
+  other.front() ^= 1;
+  const std::size_t half = data.size() / 2;
+  EXPECT_FALSE(Send({HeaderOf(data), Chunk(other.substr(0, half))}).ok());
+  v1::PutFileRequest rest = HeaderOf(data);
+  rest.mutable_header()->set_offset(half);
+  EXPECT_THAT(Send({rest, Chunk(data.substr(half))}).error_message(),
+              HasSubstr("the upload's SHA-256 is "));
+  EXPECT_FALSE(Stored(data));
+  EXPECT_FALSE(Send({rest, Chunk(data.substr(half))}).ok()) << "nothing is kept any more";
+  EXPECT_FALSE(PutFile(data));
+  EXPECT_EQ(FileOf(Sha256Hex(data)), data);
 }
 
 TEST_F(FilesTest, DocumentsMayOnlyNameStoredFiles) {
@@ -229,6 +279,44 @@ TEST_F(FilesTest, DocumentsMayOnlyNameStoredFiles) {
   std::filesystem::rename(directory_ + "/away", PathOf(data));
   ExpectSubmitted("s", data);
   ExpectSubmitted("s", data);  // the same token
+}
+
+TEST_F(FilesTest, WhatADocumentSaysOfAFileIsCompared) {
+  const std::string data = Encoding("one");
+  PutFile(data);
+  v1::SubmitRequest request = OwnRequest("s", data);
+  auto declared = experiment::ParseOwnEncoding(request.overrides(0).value()).encoding;
+  declared.causal_only = !declared.causal_only;
+  request.mutable_overrides(0)->set_value(experiment::ToJson(declared));
+  v1::SubmitResponse response;
+  const grpc::Status refused = sweeps_->Submit(Context().get(), request, &response);
+  EXPECT_EQ(refused.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+  EXPECT_THAT(refused.error_message(), HasSubstr("what the submission says of mine.pt is not what "
+                                                 "the file with this SHA-256 declares"));
+  ExpectSubmitted("s", data);
+}
+
+TEST_F(FilesTest, AnotherSubmissionSaysWhatDiffers) {
+  const std::string one = Encoding("one"), two = Encoding("two");
+  PutFile(one);
+  PutFile(two);
+  ExpectSubmitted("s", one);
+  const auto said = [&](const std::function<void(v1::SubmitRequest&)>& change) {
+    v1::SubmitRequest request = OwnRequest("s", two);
+    request.set_client_token("other");
+    change(request);
+    v1::SubmitResponse response;
+    return sweeps_->Submit(Context().get(), request, &response).error_message();
+  };
+  EXPECT_THAT(said([](v1::SubmitRequest&) {}),
+              HasSubstr(" was submitted with other content of mine.pt; nothing was stored"));
+  EXPECT_THAT(said([](v1::SubmitRequest& request) {
+                request.set_document(request.document() + "\n");
+                request.add_overrides()->set_field("seed");
+                request.mutable_overrides(1)->set_value("1");
+              }),
+              HasSubstr(" was submitted with another document and other content of mine.pt and "
+                        "other overrides; nothing"));
 }
 
 TEST_F(FilesTest, AssignmentsNameThem) {

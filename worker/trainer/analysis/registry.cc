@@ -16,7 +16,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-std::int64_t DataSeed(const AnalysisSubject& subject) { 
+std::int64_t DataSeed(const AnalysisSubject& subject) {
   // Data from a file has no seed.
   const bool generated = subject.job.HasField("task.data_seed");
   return generated ? subject.job.Int("task.data_seed") : subject.job.seed;

@@ -19,6 +19,7 @@
 #include "worker/trainer/model/decoder.h"
 #include "worker/trainer/parameters/torch_compat.h"
 #include "worker/trainer/pe/own_source.h"
+#include "worker/trainer/protocol/stop.h"
 #include "worker/trainer/protocol/error.h"
 
 namespace pelab::trainer {
@@ -368,6 +369,7 @@ class Checks {
 }  // namespace
 
 bool CheckEncoding(const Arguments& arguments) {
+  if (arguments.parent_fd >= 0) EndWithParent(arguments.parent_fd);
   const experiment::JobDocument document = ReadJobDocument(arguments.jobs.front().spec);
   ConfigureDeterminism(arguments.threads);
   UseFilesIn(arguments.files);

@@ -10,10 +10,10 @@
 
 #include "core/experiment/canonical_json.h"
 #include "core/experiment/own_task.h"
+#include "core/safetensors/safetensors.h"
 #include "core/safetensors/task_file.h"
 #include "worker/trainer/command/command.h"
 #include "worker/trainer/protocol/files.h"
-#include "core/safetensors/safetensors.h"
 
 namespace pelab::trainer {
 namespace {
@@ -51,13 +51,6 @@ std::map<std::string, std::string> Metadata(const experiment::Job& job, const Da
   return metadata;
 }
 
-// Files have -1 where a position has no target.
-std::vector<std::int32_t> TargetsOf(const Dataset& data) {
-  std::vector<std::int32_t> targets = data.labels;
-  std::replace(targets.begin(), targets.end(), kNoTarget, std::int32_t{-1});
-  return targets;
-}
-
 }  // namespace
 
 void WriteDataset(const Arguments& arguments) {
@@ -66,15 +59,14 @@ void WriteDataset(const Arguments& arguments) {
   const Dataset data = MakeDataset(document.job);
   std::vector<std::int32_t> split(data.size(), 1);
   std::fill_n(split.begin(), data.train_examples, 0);
-  const std::vector<std::int32_t> targets = data.by_position ? TargetsOf(data) : data.labels;
+  const std::vector<std::int32_t> targets = TargetsInFile(data);
   std::vector<std::int64_t> shape = {data.size()};
   if (data.by_position) shape.push_back(data.length);
   SafetensorsFile file;
   file.metadata = Metadata(document.job, data);
-  file.tensors = {
-      Entry("tokens", {data.size(), data.length}, data.tokens),
-      Entry("lengths", {data.size()}, data.lengths), Entry("targets", shape, targets),
-      Entry("split", {data.size()}, split)};
+  file.tensors = {Entry("tokens", {data.size(), data.length}, data.tokens),
+                  Entry("lengths", {data.size()}, data.lengths), Entry("targets", shape, targets),
+                  Entry("split", {data.size()}, split)};
   if (!data.triggers.empty()) {
     const auto triggers = static_cast<std::int64_t>(data.triggers.size());
     file.tensors.push_back(Entry("triggers", {triggers}, data.triggers));

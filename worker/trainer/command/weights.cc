@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "core/base/json_text.h"
-#include "worker/trainer/protocol/error.h"
 #include "core/safetensors/safetensors.h"
+#include "worker/trainer/protocol/error.h"
 
 namespace pelab::trainer {
 namespace {

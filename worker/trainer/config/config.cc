@@ -43,8 +43,8 @@ ModelConfig ModelConfigFrom(const experiment::Job& job, std::int64_t classes) {
   config.causal = job.Choice("model.mask") == "causal";
   config.mask_padding = job.Choice("model.key_padding") == "masked";
   config.kv_source = job.Choice("model.kv_source") == "self" ? KvSource::kSelf : KvSource::kInput;
-  config.readout = job.HasField("model.readout") ? ReadoutFrom(job.Choice("model.readout"))
-                                                 : Readout::kEach;
+  config.readout =
+      job.HasField("model.readout") ? ReadoutFrom(job.Choice("model.readout")) : Readout::kEach;
   config.final_norm = job.Bool("model.final_norm");
   config.keeps_logits = KeepsLogits(job);
   config.pe_reads_length = job.pe == catalog::OwnPe().name;

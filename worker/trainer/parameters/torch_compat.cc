@@ -118,6 +118,19 @@ std::int64_t PeakBytes([[maybe_unused]] const std::string& device) {
   return std::int64_t{usage.ru_maxrss} * 1024;
 }
 
+void LimitHostMemory() {
+  // RLIMIT_DATA counts memory that the process can write. The address space, which RLIMIT_AS
+  // counts, is far larger with a GPU.
+  const std::int64_t used = KernelFigure("/proc/self/status", "VmData:");
+  const std::int64_t available = KernelFigure("/proc/meminfo", "MemAvailable:");
+  rlimit limit{};
+  if (used < 0 || available < 0 || getrlimit(RLIMIT_DATA, &limit) != 0) return;
+  const auto most = static_cast<rlim_t>(used + available / 10 * 9);
+  if (limit.rlim_cur <= most) return;
+  limit.rlim_cur = most;
+  (void)setrlimit(RLIMIT_DATA, &limit);
+}
+
 std::int64_t FreeHostBytesAtPeak() {
   const std::int64_t resident = KernelFigure("/proc/self/status", "VmRSS:");
   const std::int64_t most_resident = KernelFigure("/proc/self/status", "VmHWM:");

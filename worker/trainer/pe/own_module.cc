@@ -16,6 +16,7 @@
 #include <utility>
 
 #include "core/experiment/own_encoding.h"
+#include "worker/trainer/parameters/torch_compat.h"
 #include "worker/trainer/pe/own_checks.h"
 #include "worker/trainer/protocol/error.h"
 
@@ -117,6 +118,7 @@ struct OwnModule::State {
 
 OwnModule::OwnModule(const OwnSource& source, std::optional<std::int64_t> seed)
     : name_(source.name), state_(std::make_unique<State>()) {
+  LimitHostMemory();
   torch::jit::ExtraFilesMap extra = {{std::string(experiment::kDeclarationName), ""}};
   try {
     CheckCode(source);

@@ -20,7 +20,7 @@ usage:
   pelab-trainer run --spec JOB.json --workdir DIR [--spec JOB.json --workdir DIR …] [options]
   pelab-trainer analyze --spec JOB.json --weights FILE.safetensors --workdir DIR [options]
   pelab-trainer dataset --spec JOB.json [--files DIR] --out FILE.safetensors
-  pelab-trainer check --spec JOB.json [--files DIR] [--threads N]
+  pelab-trainer check --spec JOB.json [--files DIR] [--threads N] [--parent-fd N]
   pelab-trainer capabilities
   pelab-trainer --help | --version
 
@@ -157,7 +157,7 @@ std::map<std::string, Reader> Readers(Arguments* arguments) {
     return readers;
   }
   if (arguments->command == Command::kCheck) {
-    for (const char* option : {"--workdir", "--device", "--parent-fd"}) readers.erase(option);
+    for (const char* option : {"--workdir", "--device"}) readers.erase(option);
     return readers;
   }
   if (arguments->command != Command::kRun) return {};

@@ -6,6 +6,7 @@
 
 #include "core/base/random.h"
 #include "core/base/sha256.h"
+#include "core/safetensors/task_file.h"
 #include "worker/trainer/limits.h"
 #include "worker/trainer/protocol/error.h"
 #include "worker/trainer/task/own_data.h"
@@ -176,13 +177,19 @@ LabelSpace LabelSpaceOf(const experiment::Job& job, const Dataset& data) {
   return space;
 }
 
+std::vector<std::int32_t> TargetsInFile(const Dataset& data) {
+  std::vector<std::int32_t> targets = data.labels;
+  if (data.by_position) std::replace(targets.begin(), targets.end(), kNoTarget, std::int32_t{-1});
+  return targets;
+}
+
 std::string DatasetSha256(const Dataset& data) {
   Sha256 hash;
   AppendBytes(data.length, &hash);
   AppendBytes(data.train_examples, &hash);
   AppendBytes(data.tokens, &hash);
   AppendBytes(data.lengths, &hash);
-  AppendBytes(data.labels, &hash);
+  AppendBytes(TargetsInFile(data), &hash);
   return hash.FinishHex();
 }
 

@@ -55,8 +55,11 @@ LabelSpace LabelSpaceOf(const experiment::Job& job, const Dataset& data);
 // too few different sequences exist.
 Dataset MakeDataset(const experiment::Job& job);
 
+// The labels as files have them: -1 at positions that have none.
+std::vector<std::int32_t> TargetsInFile(const Dataset& data);
+
 // SHA-256 in lower-case hexadecimal over T and the number of training examples (64-bit each), then
-// tokens, lengths and labels (32-bit each), in this order, all little-endian.
+// tokens, lengths and TargetsInFile (32-bit each), in this order, all little-endian.
 std::string DatasetSha256(const Dataset& data);
 
 }  // namespace pelab::trainer

@@ -20,9 +20,10 @@ void CheckFields(const experiment::Job& job, const catalog::Values& of_file) {
     if (field == "task.file") continue;  // its hash was compared
     const auto of_job = job.values.find(field);
     if (of_job != job.values.end() && of_job->second == value) continue;
-    Fail(job, "its file says that " + field + " is " + catalog::ToText(value) +
-                  "; allowed: that of the job, " +
-                  (of_job == job.values.end() ? "which has none" : catalog::ToText(of_job->second)));
+    Fail(job,
+         "its file says that " + field + " is " + catalog::ToText(value) +
+             "; allowed: that of the job, " +
+             (of_job == job.values.end() ? "which has none" : catalog::ToText(of_job->second)));
   }
 }
 

@@ -5,8 +5,8 @@
 #include <charconv>
 #include <cstring>
 
-#include "worker/trainer/protocol/error.h"
 #include "core/safetensors/safetensors.h"
+#include "worker/trainer/protocol/error.h"
 
 namespace pelab::trainer {
 namespace {

@@ -26,6 +26,23 @@ std::string Spec(const std::string& scored_classes = "all") {
                            {"model.heads", whole(4)}}));
 }
 
+// The same with a target at 200 positions of the training examples and at 100 positions of the test
+// examples, of 16 positions each.
+std::string SpecByPosition(const std::string& scored_classes = "all") {
+  const auto whole = [](std::int64_t value) { return catalog::Value(value); };
+  return ToCanonicalJson(
+      experiment::MakeJob("clean", "rope", "own", 1,
+                          {{"task.targets", catalog::Value(std::string("position"))},
+                           {"task.length", whole(16)},
+                           {"task.train_examples", whole(70)},
+                           {"task.test_examples", whole(30)},
+                           {"task.train_targets", whole(200)},
+                           {"task.test_targets", whole(100)},
+                           {"task.scored_classes", catalog::Value(scored_classes)},
+                           {"model.layers", whole(2)},
+                           {"model.heads", whole(4)}}));
+}
+
 v1::Epoch Epoch(int train_total, int test_total) {
   v1::Epoch epoch;
   epoch.set_train_total(train_total);
@@ -104,6 +121,60 @@ TEST(JobFacts, AMatrixCountsTheExamplesThatWereAskedFor) {
   // Parameters of another version: no more than all.
   EXPECT_EQ(wrong("{}", 4), "");
   EXPECT_THAT(wrong("{}", 101), HasSubstr("allowed: at most 100, as"));
+}
+
+TEST(JobFacts, OfTargetsByPositionArePositions) {
+  const auto facts = FactsOf(SpecByPosition());
+  ASSERT_TRUE(facts.has_value());
+  EXPECT_EQ(facts->train_targets, 200);
+  EXPECT_EQ(facts->test_targets, 100);
+  EXPECT_EQ(facts->most_of_example, 16);
+  EXPECT_TRUE(facts->every_target_scored);
+  EXPECT_FALSE(FactsOf(SpecByPosition("nonzero"))->every_target_scored);
+  EXPECT_EQ(FactsOf(Spec())->most_of_example, 1);
+}
+
+TEST(JobFacts, AnEpochCountsThePositionsThatHaveATarget) {
+  const JobFacts job = *FactsOf(SpecByPosition());
+  EXPECT_EQ(WhatIsWrong(Epoch(200, 100), job), "");
+  EXPECT_THAT(WhatIsWrong(Epoch(70, 100), job), HasSubstr("\"train_total\" is 70; allowed: 200"));
+  EXPECT_THAT(WhatIsWrong(Epoch(200, 30), job), HasSubstr("\"test_total\" is 30; allowed: 100"));
+  v1::Epoch sample = Epoch(200, 100);
+  sample.set_train_eval_total(200);
+  EXPECT_EQ(WhatIsWrong(sample, job), "");
+  sample.set_train_eval_total(201);
+  EXPECT_THAT(WhatIsWrong(sample, job), HasSubstr("is 201; allowed: at most 200"));
+  const JobFacts some_scored = *FactsOf(SpecByPosition("nonzero"));
+  EXPECT_EQ(WhatIsWrong(Epoch(7, 3), some_scored), "");
+  EXPECT_THAT(WhatIsWrong(Epoch(7, 101), some_scored), HasSubstr("at most 100"));
+}
+
+// 6 examples have at most 96 positions. Only the trainer knows how many of them have a target.
+TEST(JobFacts, AMatrixOfSomeExamplesCountsAtMostTheirPositions) {
+  const JobFacts job = *FactsOf(SpecByPosition());
+  const auto wrong = [&](const std::string& parameters, int total) {
+    return WhatIsWrong(Ablation(parameters, total), job);
+  };
+  EXPECT_EQ(wrong(R"({"data":"test","max_examples":0})", 100), "");
+  EXPECT_THAT(wrong(R"({"data":"test","max_examples":0})", 30), HasSubstr("allowed: 100, as"));
+  EXPECT_EQ(wrong(R"({"data":"all","max_examples":0})", 300), "");
+  EXPECT_THAT(wrong(R"({"data":"all","max_examples":0})", 100), HasSubstr("allowed: 300, as"));
+  for (const int total : {0, 1, 16}) {
+    EXPECT_EQ(wrong(R"({"data":"test","max_examples":1})", total), "");
+  }
+  EXPECT_THAT(wrong(R"({"data":"test","max_examples":1})", 17),
+              HasSubstr("\"total\" is 17; allowed: at most 16, as"));
+  EXPECT_EQ(wrong(R"({"data":"test","max_examples":6})", 96), "");
+  EXPECT_THAT(wrong(R"({"data":"test","max_examples":6})", 97), HasSubstr("at most 96, as"));
+  EXPECT_EQ(wrong(R"({"data":"test","max_examples":7})", 100), "");
+  EXPECT_THAT(wrong(R"({"data":"test","max_examples":7})", 101), HasSubstr("at most 100, as"));
+  EXPECT_THAT(wrong(R"({"data":"all","max_examples":18})", 289), HasSubstr("at most 288, as"));
+  EXPECT_THAT(wrong(R"({"data":"all","max_examples":19})", 301), HasSubstr("at most 300, as"));
+  EXPECT_THAT(wrong(R"({"data":"all","max_examples":9223372036854775807})", 301),
+              HasSubstr("at most 300, as"));
+  EXPECT_THAT(wrong(R"({"data":"all","max_examples":-9223372036854775808})", 301),
+              HasSubstr("allowed: 300, as"));
+  EXPECT_THAT(wrong("{}", 301), HasSubstr("at most 300, as"));
 }
 
 TEST(JobFacts, OtherEventsAgreeWithEveryJob) {

@@ -138,6 +138,49 @@ TEST_F(ArtifactFilesTest, OnlyWhatHasNotChangedForAWhileIsOld) {
   EXPECT_EQ(files_->used(), 2u);  // the file and the upload
 }
 
+TEST_F(ArtifactFilesTest, WhatABrokenUploadLeavesCountsAndStaysAnHour) {
+  const std::string data = "twelve bytes", hash = Sha256Hex(data);
+  {
+    const auto upload = files_->Begin(hash, 12);
+    ASSERT_THAT(upload, IsOk());
+    ASSERT_THAT((*upload)->Write("twelve "), IsOk());
+    EXPECT_FALSE((*upload)->complete());
+    (*upload)->Keep();
+    EXPECT_EQ(files_->used(), 7u);
+  }
+  EXPECT_EQ(files_->used(), 7u);
+  EXPECT_EQ(files_->KeptBytes(hash), 7u);
+  EXPECT_FALSE(files_->Has(hash));
+  EXPECT_THAT(files_->Old(FolderOf(data), absl::Now() + absl::Hours(1)), IsEmpty());
+  EXPECT_EQ(files_->used(), 7u) << "counted again";
+  EXPECT_EQ(files_->Begin(hash, 12, ArtifactFiles::Room::kFree, 8).status().code(),
+            absl::StatusCode::kFailedPrecondition);
+  {
+    const auto upload = files_->Begin(hash, 12, ArtifactFiles::Room::kFree, 6);
+    ASSERT_THAT(upload, IsOk());
+    EXPECT_EQ(files_->used(), 6u) << "what was beyond the offset is gone";
+    EXPECT_EQ(files_->KeptBytes(hash), 0u) << "no other upload gets these bytes";
+    ASSERT_THAT((*upload)->Write(" bytes"), IsOk());
+    ASSERT_THAT((*upload)->Commit(), IsOk());
+  }
+  EXPECT_EQ(files_->used(), 12u);
+  EXPECT_EQ(files_->StoredBytes(hash), 12u);
+
+  const std::string other = "another one", other_hash = Sha256Hex(other);
+  {
+    const auto upload = files_->Begin(other_hash, 11);
+    ASSERT_THAT((*upload)->Write("another"), IsOk());
+    (*upload)->Keep();
+  }
+  const std::filesystem::path kept =
+      std::filesystem::path(*files_->PathOf(other_hash)).parent_path() / (".kept-" + other_hash);
+  std::filesystem::last_write_time(
+      kept, std::filesystem::file_time_type::clock::now() - std::chrono::hours(2));
+  files_->Old(FolderOf(other), absl::Now());
+  EXPECT_EQ(files_->KeptBytes(other_hash), 0u);
+  EXPECT_EQ(files_->used(), 12u);
+}
+
 TEST_F(ArtifactFilesTest, WhatWorkersPutThereThemselvesIsCountedWhenItIsAnnounced) {
   const std::string data(80, 'w');
   const std::filesystem::path path = *files_->PathOf(Sha256Hex(data));

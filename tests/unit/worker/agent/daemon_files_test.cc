@@ -12,6 +12,7 @@ class DaemonFilesTest : public DaemonTest {
  protected:
   v1::Assignment OwnAssignment(std::int64_t attempt_id, const std::string& mode = "plain") {
     v1::Assignment assignment = MakeAssignment(attempt_id, mode);
+    assignment.set_pe("own");
     v1::NeededFile& file = *assignment.add_files();
     file.set_sha256(Sha256Hex(kEncoding));
     file.set_bytes(kEncoding.size());
@@ -30,9 +31,8 @@ class DaemonFilesTest : public DaemonTest {
   void ExpectLacking(const v1::Finished& finished) {
     EXPECT_EQ(finished.outcome(), v1::ATTEMPT_OUTCOME_FAILED);
     EXPECT_EQ(finished.error_kind(), v1::ERROR_KIND_IO);
-    EXPECT_EQ(finished.error(),
-              absl::StrCat("the coordinator has no file ", Sha256Hex(kEncoding),
-                           " that the job's encoding needs; submit the sweep again"));
+    EXPECT_EQ(finished.error(), absl::StrCat("the coordinator has no file ", Sha256Hex(kEncoding),
+                                             " that the job needs; submit the sweep again"));
   }
   std::string CachedPath() { return dir_ / "w/files/" + Sha256Hex(kEncoding); }
   void RestartWorker(const SpawnOptions& options) {
@@ -103,7 +103,7 @@ TEST_F(DaemonFilesTest, OneThatTheCoordinatorLacksFailsTheAttempt) {
   fleet_->KeepArtifact(kEncoding);
   fleet_->SendInstead("the code of another one");
   EXPECT_THAT(Run(OwnAssignment(3)).error(),
-              AllOf(HasSubstr("cannot fetch the file of the job's encoding: "),
+              AllOf(HasSubstr("cannot fetch a file that the job needs: "),
                     HasSubstr("that are not the 23 bytes with sha256")));
   EXPECT_FALSE(std::filesystem::exists(CachedPath()));
 }
@@ -129,6 +129,9 @@ TEST_F(DaemonFilesTest, OffMeansThatNoSuchJobIsTaken) {
               AllOf(HasSubstr(R"("name":"rope")"), Not(HasSubstr("own"))));
   fleet_->KeepArtifact(kEncoding);
   EXPECT_THAT(Run(OwnAssignment(1)).error(), HasSubstr("(--own-encodings off)"));
+  v1::Assignment of_data = OwnAssignment(2);
+  of_data.set_pe("rope");
+  ExpectTrained(of_data);
 }
 
 }  // namespace
