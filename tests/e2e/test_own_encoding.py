@@ -313,8 +313,8 @@ with pelab.connect({self.socket!r}) as coordinator:
 """)
         said = self.ok(self.python(script)).stdout
         self.assertIn("NotFound cannot read none.pt", said)
-        self.assertIn("InvalidInput own.yaml is no file of data (safetensors), and none of an "
-                      "encoding", said)
+        self.assertIn("InvalidInput own.yaml: this is no file of data (safetensors), and none of "
+                      "an encoding", said)
         self.assertIn("['own:decay(strength=2)']", said)
 
     def test_the_document_is_checked_with_the_file(self):

@@ -46,7 +46,7 @@ class PrintedCommands(unittest.TestCase):
         cls.folder = pathlib.Path(tempfile.mkdtemp(prefix="pelab-"))
         cls.addClassCleanup(shutil.rmtree, cls.folder, ignore_errors=True)
         # examples show results of these sweeps
-        names = ["quick", "table1", "paper-table1", "paper-figure05", "gate"]
+        names = ["quick", "table1", "paper-table1", "paper-figure05", "gate", "induction"]
         for place, name in enumerate(names):
             (cls.folder / f"{name}.yaml").write_text(SWEEP.format(name=name, lr=f"{place + 1}e-3",
                                                                   more="" if place else MEAN))

@@ -175,10 +175,10 @@ class Coordinator(Source):
 
         `sweep` is a path, the text of a document (any text with a line break), or a document as a
         mapping. `overrides` sets fields as --set does: {"model.layers": 4}. `own_files` has the
-        files of own encodings and data, by the paths that the document has for them. If a sweep with the
-        same name and the same document exists, the submission continues it. A changed document
-        needs another name, or `new`, which makes another sweep of that name. InvalidInput carries
-        `violations` with file, line and column.
+        files of own encodings and data, by the paths that the document has for them. If a sweep
+        with the same name and the same document exists, the submission continues it. A changed
+        document needs another name, or `new`, which makes another sweep of that name. InvalidInput
+        carries `violations` with file, line and column.
         """
         text, file_name = _document(sweep)
         request = sweeps_pb2.SubmitRequest(document=text, file_name=file_name,
