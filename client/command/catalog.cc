@@ -219,8 +219,10 @@ int ShowEntry(const Context& context, const Kind& kind, const catalog::Entry& en
     if (!entry.source.empty()) {
       text += Hanging("  source: ", std::string(entry.source), context.style.width);
     }
-    if (&entry == &catalog::OwnPe()) text += HowToName("pe", "{name: own, file: decay.pt}");
-    if (&entry == &catalog::OwnTask()) {
+    const std::string_view of = kind.name;
+    if (of == "pe" && entry.name == catalog::OwnPe().name) {
+      text += HowToName("pe", "{name: own, file: decay.pt}");
+    } else if (of == "task" && entry.name == catalog::OwnTask().name) {
       text += HowToName("task", "{name: own, file: parity.safetensors, test: [test, long]}");
     }
     if (!fields.empty()) text += "\n" + FieldTable(fields, context.style);
