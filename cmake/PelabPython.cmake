@@ -4,7 +4,7 @@
 # pelab_imports(RESULT CANDIDATE): whether it can import PELAB_IMPORTS. For find_program.
 function(pelab_imports result candidate)
   execute_process(COMMAND ${candidate} -c
-                  "import importlib.util as u; assert all(map(u.find_spec, '${PELAB_IMPORTS}'.split()))"
+                  "import importlib.util as u\nassert all(map(u.find_spec, '${PELAB_IMPORTS}'.split()))"
                   RESULT_VARIABLE status OUTPUT_QUIET ERROR_QUIET)
   if(NOT status EQUAL 0)
     set(${result} FALSE PARENT_SCOPE)

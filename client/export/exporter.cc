@@ -117,8 +117,8 @@ class Exporter {
     return absl::OkStatus();
   }
 
-  // The files of own encodings and data, where sweep.yaml looks for them. Those with paths that lead
-  // out of its folder are written by the last part of their paths.
+  // The files of own encodings and data, where sweep.yaml looks for them. Those with paths that
+  // lead out of its folder are written by the last part of their paths.
   absl::Status WriteOwnFiles() {
     std::set<std::string> written;
     for (const v1::Override& override : facts_.sweep.overrides()) {

@@ -372,8 +372,8 @@ class Decoder(nn.Module):
         return (x * filled[:, :, None]).sum(1) / filled.sum(1)[:, None]
 
     def forward(self, tokens: Tensor, lengths: Optional[Tensor] = None) -> Tensor:
-        """The logits (B, C), or (B, T, C) if each position has a target. Without lengths, no position
-        is padding."""
+        """The logits (B, C), or (B, T, C) if each position has a target. Without lengths, no
+        position is padding."""
         most = tokens.new_full((len(tokens),), tokens.size(1)) if lengths is None else lengths
         filled = torch.arange(tokens.size(1), device=tokens.device) < most[:, None]
         hidden = self.hidden(filled)

@@ -196,7 +196,9 @@ std::string Readme(const TrainedJob& job) {
       "| `data.safetensors` | the training and test examples, if they were asked for |\n"
       "\nTwo commands count the test examples that the model gets right. The first writes\n"
       "`data.safetensors` and needs pelab's trainer; leave it out if the file is there.",
-      job.data_sha256.empty() ? "" : " DIR is a\nfolder with the file of the data, named by its SHA-256 (`file` in spec.json).",
+      job.data_sha256.empty() ? ""
+                              : " DIR is a\nfolder with the file of the data, named by its "
+                                "SHA-256 (`file` in spec.json).",
       "\n\n```\npelab-trainer dataset --spec spec.json",
       job.data_sha256.empty() ? "" : " --files DIR",
       " --out data.safetensors\n"

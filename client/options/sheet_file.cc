@@ -13,7 +13,8 @@
 namespace pelab::client {
 namespace {
 
-// Reads the files of own encodings and data that the document names, and adds their declarations to it.
+// Reads the files of own encodings and data that the document names, and adds their declarations to
+// it.
 absl::StatusOr<std::vector<OwnFile>> TakeOwnFiles(const std::string& path, std::string* document) {
   google::protobuf::RepeatedPtrField<v1::Override> declared;
   PELAB_ASSIGN_OR_RETURN(std::vector<OwnFile> files, ReadOwnFiles(*document, path, &declared));

@@ -67,8 +67,8 @@ struct DefaultRule {
 
 // A condition under which a field exists: an earlier field has a certain value. For example,
 // pe.buckets exists if pe.form is t5. Otherwise the field is absent from the job and its canonical
-// form, and setting it is an error. With `unless`, the field exists if the earlier field has another
-// value or is absent.
+// form, and setting it is an error. With `unless`, the field exists if the earlier field has
+// another value or is absent.
 struct Condition {
   std::string_view field;
   std::string_view choice;

@@ -109,8 +109,8 @@ class ArtifactFiles {
   enum class Room { kFree, kMayBeMade };
   // INVALID_ARGUMENT if `sha256` is no hash; RESOURCE_EXHAUSTED, with both sizes, if `bytes` do not
   // fit into the quota. Room is taken when bytes come, so a later Write may still find too little.
-  // With an `offset`, the upload goes on after so many bytes that Keep has left; FAILED_PRECONDITION
-  // if there are fewer.
+  // With an `offset`, the upload goes on after so many bytes that Keep has left;
+  // FAILED_PRECONDITION if there are fewer.
   absl::StatusOr<std::unique_ptr<Upload>> Begin(const std::string& sha256, std::uint64_t bytes,
                                                 Room room = Room::kFree, std::uint64_t offset = 0);
   // How many bytes of an upload of this file are kept.

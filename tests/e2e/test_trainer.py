@@ -338,9 +338,9 @@ class Others(TrainerCase):
                 self.assertEqual({name: shape for name, (_, shape, _) in tensors.items()},
                                  {"tokens": [320, length], "lengths": [320], "targets": [320],
                                   "split": [320], "triggers": [2]})
-                tokens, lengths, labels, split, triggers = (tensors[name][2] for name in
-                                                            ("tokens", "lengths", "targets", "split",
-                                                             "triggers"))
+                tokens, lengths, labels, split, triggers = (
+                    tensors[name][2]
+                    for name in ("tokens", "lengths", "targets", "split", "triggers"))
                 self.assertEqual(split, (0,) * 256 + (1,) * 64)
                 digest = hashlib.sha256(struct.pack("<qq", length, 256))
                 for values in (tokens, lengths, labels):

@@ -1,5 +1,5 @@
-// Any bytes as a safetensors file, for the reader of tensors, for the reader of data on top of it, and
-// for the agent's, which reads the metadata alone.
+// Any bytes as a safetensors file, for the reader of tensors, for the reader of data on top of it,
+// and for the agent's, which reads the metadata alone.
 #include <fstream>
 
 #include "core/safetensors/safetensors.h"

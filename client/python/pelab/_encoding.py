@@ -63,10 +63,10 @@ def flag(default: bool, help: str = "") -> Option:
 def _option_json(name: str, option: Option) -> dict[str, Any]:
     if not isinstance(option, Option):
         raise refuse(f"option {name!r} is {option!r}; write pelab.real(default, low, high), "
-                      "pelab.integer(default, low, high) or pelab.flag(default)")
+                     "pelab.integer(default, low, high) or pelab.flag(default)")
     if not NAME.fullmatch(name) or name in ("name", "file"):
         raise refuse(f"an option is named {name!r}; allowed: a lower-case letter, then letters, "
-                      "digits or underscores, and neither name nor file")
+                     "digits or underscores, and neither name nor file")
     shown: dict[str, Any] = {"name": name, "type": option.type, "default": option.default}
     if option.type != "bool":
         assert option.low is not None and option.high is not None
@@ -74,7 +74,7 @@ def _option_json(name: str, option: Option) -> dict[str, Any]:
             raise refuse(f"option {name}: its low {option.low} is above its high {option.high}")
         if not -WIDEST <= option.low <= option.default <= option.high <= WIDEST:
             raise refuse(f"option {name}: its default {option.default} is not from {option.low} "
-                          f"to {option.high}")
+                         f"to {option.high}")
         shown.update(min=option.low, max=option.high)
     if option.help:
         shown["help"] = option.help
@@ -96,7 +96,7 @@ def _export(torch: Any, module: Any) -> list[str]:
         for parameter, meant in zip(parameters, takes):
             if meant in INTEGERS and parameter.annotation not in (int, "int"):
                 raise refuse(f"{name}: annotate its argument {parameter.name}: int; TorchScript "
-                              "takes what has no annotation for a tensor")
+                             "takes what has no annotation for a tensor")
         torch.jit.export(method)
     hooks = [name for name in METHODS if getattr(type(module), name, None) is not None]
     if not hooks:

@@ -93,8 +93,9 @@ class TaskFile:
                          f"{MOST_LENGTH}")
         if examples < 2:
             raise refuse(f"tokens has {examples} rows; allowed: 2 or more")
-        shapes = {"targets": [(examples,), (examples, length)], "split": [(examples,)],
-                  "lengths": [(examples,)]}
+        shapes: dict[str, list[tuple[int, ...]]] = {
+            "targets": [(examples,), (examples, length)], "split": [(examples,)],
+            "lengths": [(examples,)]}
         for key, allowed in shapes.items():
             if key in self.tensors and self.tensors[key].shape not in allowed:
                 raise refuse(f"{key} has the shape {self.tensors[key].shape}; allowed: "
@@ -152,7 +153,8 @@ class TaskFile:
         _require_range("targets", targets, ~hidden & ((targets < first) | (targets >= end)),
                        f"{first} to {end - 1}" + (" (metadata classes)" if given else "")
                        + (", or -1 for none" if self.by_position else ""))
-        self.targets = np.ma.masked_array(targets, hidden)
+        masked: Any = np.ma  # which has no types
+        self.targets = masked.array(targets, mask=hidden)
         for place, name in enumerate(self.names):
             if not self.targets[self.tensors["split"] == place].count():
                 raise refuse(f"no position of the split {name} has a target")

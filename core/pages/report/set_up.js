@@ -7,7 +7,8 @@ const short = (name) => name.replace(/^[a-z]+\./, '');
 // A hash is long; its first digits are enough to tell it from others here.
 const shown = (value) => (/^[0-9a-f]{64}$/.test(value) ? `${value.slice(0, 12)}\u2026` : value);
 const settings = (fields) => fields
-  .map(({ name, value }) => `${short(name)} ${value === 'seed' ? 'the job\u2019s own' : shown(value)}`)
+  .map(({ name, value }) => [name, value === 'seed' ? 'the job\u2019s own' : shown(value)])
+  .map(([name, value]) => `${short(name)} ${value}`)
   .join(', ');
 const sentence = (text) =>
   (text ? text[0].toUpperCase() + text.slice(1) + (/[.!?]$/.test(text) ? '' : '.') : '');

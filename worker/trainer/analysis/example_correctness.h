@@ -15,8 +15,9 @@ namespace pelab::trainer {
 struct ExampleCorrectness {
   IntactScore intact;
   // One bit per example in the order of the test set (per position of each example, if targets are
-  // by position), whether scored or not: 1 if the target is scored and right. Written as hexadecimal digits. The first one is the highest bit of the
-  // first digit; the last digit is filled up with zeros.
+  // by position), whether scored or not: 1 if the target is scored and right. Written as
+  // hexadecimal digits. The first one is the highest bit of the first digit; the last digit is
+  // filled up with zeros.
   std::string right;
 };
 

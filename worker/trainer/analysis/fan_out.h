@@ -54,8 +54,8 @@ Trace RunTraced(const Decoder& decoder, const Batch& batch, const Onward& onward
 Residual WithoutHeads(const Decoder& decoder, const Trace& trace, std::int64_t layer,
                       const std::vector<std::int64_t>& heads, const at::Tensor& replacement);
 
-// (V, B, C) or (V, B T, C): the logits of variants that continue from `x_mid` (V B, T', D) of `layer`. In later
-// layers the heads of `sets` (empty: none) are replaced by `replacement`.
+// (V, B, C) or (V, B T, C): the logits of variants that continue from `x_mid` (V B, T', D) of
+// `layer`. In later layers the heads of `sets` (empty: none) are replaced by `replacement`.
 at::Tensor GoOn(const Decoder& decoder, const Trace& trace, std::int64_t layer,
                 const Residual& x_mid, const HeadSets& sets, const Replacement& replacement);
 

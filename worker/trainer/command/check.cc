@@ -19,8 +19,8 @@
 #include "worker/trainer/model/decoder.h"
 #include "worker/trainer/parameters/torch_compat.h"
 #include "worker/trainer/pe/own_source.h"
-#include "worker/trainer/protocol/stop.h"
 #include "worker/trainer/protocol/error.h"
+#include "worker/trainer/protocol/stop.h"
 
 namespace pelab::trainer {
 namespace {

@@ -27,9 +27,9 @@ std::string DeviceName(const std::string& device);
 // Peak memory in bytes: of the tensors on a CUDA device, or of the whole process on the CPU.
 std::int64_t PeakBytes(const std::string& device);
 
-// Limits what this process may allocate on the host from now on to nine tenths of what is available,
-// so that code of others that allocates without end fails and nothing else on the host does. A
-// limit that is there already stays if it is lower.
+// Limits what this process may allocate on the host from now on to nine tenths of what is
+// available, so that code of others that allocates without end fails and nothing else on the host
+// does. A limit that is there already stays if it is lower.
 void LimitHostMemory();
 
 // The host memory, in bytes, that was still available when this process used the most. The estimate

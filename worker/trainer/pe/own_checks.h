@@ -15,8 +15,8 @@ struct Module;
 
 namespace pelab::trainer {
 
-// Throws TrainerError(kBadSpec) if the file's code has a function that runs while the file is loaded,
-// before CheckModule can look at it. May throw other errors if the file is no archive.
+// Throws TrainerError(kBadSpec) if the file's code has a function that runs while the file is
+// loaded, before CheckModule can look at it. May throw other errors if the file is no archive.
 void CheckCode(const OwnSource& source);
 
 // Throws TrainerError(kBadSpec) if the module lacks a declared method, if a method has other

@@ -1,6 +1,4 @@
 // Encodings from files: their declarations, and the items of documents that name them.
-#include "core/experiment/declaration.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -11,6 +9,7 @@
 
 #include "core/catalog/own.h"
 #include "core/experiment/canonical_json.h"
+#include "core/experiment/declaration.h"
 #include "core/experiment/sweep.h"
 
 namespace pelab::experiment {
