@@ -3,8 +3,9 @@
 
 # pelab_imports(RESULT CANDIDATE): whether it can import PELAB_IMPORTS. For find_program.
 function(pelab_imports result candidate)
-  execute_process(COMMAND ${candidate} -c
-                  "import importlib.util as u\nassert all(map(u.find_spec, '${PELAB_IMPORTS}'.split()))"
+  string(CONCAT check "import importlib.util as u\n"
+         "assert all(map(u.find_spec, '${PELAB_IMPORTS}'.split()))")
+  execute_process(COMMAND ${candidate} -c ${check}
                   RESULT_VARIABLE status OUTPUT_QUIET ERROR_QUIET)
   if(NOT status EQUAL 0)
     set(${result} FALSE PARENT_SCOPE)
