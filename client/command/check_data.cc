@@ -24,7 +24,7 @@ using experiment::OwnSplit;
 using experiment::OwnTask;
 using render::Json;
 
-// What one split holds beyond its declaration.
+// The contents of one split, as far as its declaration does not have them.
 struct SplitContents {
   std::int32_t shortest = 0;
   std::int32_t longest = 0;
@@ -115,7 +115,7 @@ std::int64_t EndAlike(const TaskFile& file) {
   return most;
 }
 
-// What is allowed and yet may be a mistake.
+// Sentences about contents that are allowed but may be a mistake.
 std::vector<std::string> Warnings(const TaskFile& file,
                                   const std::vector<SplitContents>& contents) {
   const OwnTask& task = file.declared;

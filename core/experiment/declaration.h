@@ -1,5 +1,6 @@
-// What the coordinator and the CLI know of a file that a document names: an encoding
-// (own_encoding.h) or data (own_task.h). It travels with a sweep as an override (kFileOverride).
+// The declaration of a file that a document names: an encoding (own_encoding.h) or data
+// (own_task.h). The coordinator and the CLI know nothing else of the file. The declaration travels
+// with a sweep as an override (kFileOverride).
 //
 // The trainer includes this header, so it needs no YAML and no Abseil. Pure functions: thread-safe.
 #pragma once

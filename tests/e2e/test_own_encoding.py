@@ -398,27 +398,9 @@ class Faults(OwnEncoding):
         self.examples()
         text = document("[{name: own, file: decay.pt}, {name: own, file: rope.pt}]", "[0, 1]")
         text = text.replace("epochs: 2", "epochs: 16")
-        self.ok(self.run_sweep(self.write("own.yaml", text), "--cpu-slots", "2",
-                               "--threads-per-slot", "1"))
-        undisturbed = self.results()
-        self.db = self.folder / "killed.db"
-        for round_number in range(3):
-            programs = [self.server(), self.worker("a", 1), self.worker("b", 1)]
-            self.ok(self.pelab("submit", self.folder / "own.yaml"))
-            if round_number < 2:
-                seen = self.epochs()
-                wait_until(lambda: self.epochs() > seen + 3, 60, "some epochs")
-                for process in programs:
-                    process.kill()
-                    process.wait()
-        self.wait_finished(4)
-        self.assertGreater(len(self.query("SELECT 1 FROM v_attempts")), 4, "nothing was killed")
-        self.assertEqual(self.results(), undisturbed)
+        self.same_after_kills(self.write("own.yaml", text), 4)
         self.ok(self.pelab("cancel", "own"))
         self.ok(self.pelab_db("db", "check"))
-
-    def epochs(self):
-        return self.query("SELECT count(*) FROM v_curves")[0][0]
 
     def test_a_worker_may_refuse_them(self):
         self.examples()

@@ -54,7 +54,7 @@ void CheckFile(const SafetensorsFile& file, std::string_view text) {
   }
 }
 
-// What a file of data says of itself can be read again.
+// The declaration of an accepted file is read back as it was written.
 void CheckData(std::string_view text) {
   const TaskFileResult read = ParseTaskFile(text);
   if (!read.problem.empty()) return fuzz::RequireSentence(read.problem);

@@ -176,6 +176,28 @@ class Case(unittest.TestCase):
                    f"{jobs} jobs to succeed; states {self.states()}, attempts " +
                    str(self.query("SELECT * FROM v_attempts")))
 
+    def same_after_kills(self, sweep, jobs):
+        """Trains the sweep undisturbed. Then trains it again on two workers, where the coordinator
+        and both workers are killed twice in the middle. The results must be the same."""
+        self.ok(self.run_sweep(sweep, "--cpu-slots", "2", "--threads-per-slot", "1"))
+        undisturbed = self.results()
+        self.db = self.folder / "killed.db"
+
+        def epochs():
+            return self.query("SELECT count(*) FROM v_curves")[0][0]
+        for round_number in range(3):
+            programs = [self.server(), self.worker("a", 1), self.worker("b", 1)]
+            self.ok(self.pelab("submit", sweep))
+            if round_number < 2:
+                seen = epochs()
+                wait_until(lambda: epochs() > seen + 3, 60, "some epochs")
+                for process in programs:
+                    process.kill()
+                    process.wait()
+        self.wait_finished(jobs)
+        self.assertGreater(len(self.query("SELECT 1 FROM v_attempts")), jobs, "nothing was killed")
+        self.assertEqual(self.results(), undisturbed)
+
     def curves(self, db=None):
         """The curves in the views, without times: {(key, epoch): figures}."""
         rows = self.query("SELECT j.key, c.epoch, c.train_loss, c.train_correct, c.train_total, "

@@ -242,7 +242,8 @@ TEST_F(FilesTest, AnUploadThatBrokeOffGoesOn) {
   EXPECT_EQ(Rows(data), 1);
 }
 
-// Whoever names a hash can leave any bytes under it. They do no harm for long.
+// A client can break off an upload of other bytes than those of the hash. The next upload of that
+// hash fails, and the one after it stores the right bytes.
 TEST_F(FilesTest, OtherBytesThatWereKeptAreFound) {
   const std::string data = Encoding("one");
   std::string other = data;

@@ -28,8 +28,8 @@ TensorEntry Entry(const char* name, std::vector<std::int64_t> shape,
           {reinterpret_cast<const char*>(values.data()), values.size() * sizeof values[0]}};
 }
 
-// What makes the file one of own data (docs/own-data.md), so that a task can be written, changed
-// and trained again.
+// The metadata of a file of own data (docs/own-data.md). With it, a user can change the file and
+// train on it.
 std::map<std::string, std::string> Metadata(const experiment::Job& job, const Dataset& data) {
   const bool own = job.task == catalog::OwnTask().name;
   const nlohmann::json splits = {experiment::kTrainSplit, own ? job.Choice("task.test") : "test"};

@@ -40,7 +40,7 @@ Entries SmallArrays(int version = 1) {
           {"class_names.npy", npy("<U4", "(2,)", Utf32({U"é\u2192", U"\U0001D11Ex\""}, 4))}};
 }
 
-// What they are as a safetensors file.
+// The safetensors file into which these arrays are converted.
 DataFile SmallConverted() {
   DataFile file = SmallData();
   file.Set("tokens", {6, 4}, kTokens);
@@ -64,7 +64,7 @@ class NpzTest : public testing::Test {
     EXPECT_TRUE(converted.ok()) << converted.status();
     return converted.value_or("");
   }
-  // What is said of an archive, without the path with which every message begins.
+  // The message about an archive, without the path at its beginning.
   std::string Said(const Entries& entries) const { return SaidOf(WriteZip(Path(), entries)); }
   static std::string SaidOf(const std::string& path) {
     const absl::Status status = ConvertNpz(path).status();

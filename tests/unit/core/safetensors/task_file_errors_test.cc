@@ -441,7 +441,7 @@ TEST(WrongBytesTest, EveryTruncationIsRefused) {
   }
 }
 
-// What is accepted after a change agrees with itself.
+// Each byte of a good file is changed. A changed file is refused, or its parts still agree.
 TEST(WrongBytesTest, EveryChangedByteIsRefusedOrRead) {
   const std::string whole = SmallDataByPosition().Bytes();
   int refused = 0, read = 0;

@@ -1,4 +1,4 @@
-// What is read from files of data of one's own. Every expected number is counted by hand.
+// Tests the reader of own data with good files. Every expected number is counted by hand.
 #include "core/safetensors/task_file.h"
 
 #include <gmock/gmock.h>
@@ -91,7 +91,7 @@ TEST(TaskFileTest, WholeLengthsAreNoPadding) {
   EXPECT_TRUE(ReadGood(file).declared.padded);
 }
 
-// What stands beyond an example's length is read as 0, whatever it is.
+// The reader gives 0 for every position after the length of an example.
 TEST(TaskFileTest, PaddingIsNotChecked) {
   DataFile file = SmallData();
   file.Set<std::int32_t>("tokens", {6, 4}, {1, 2, -3, 4000000, 5, 6, 7, 1, 2, 2, 2, 2,
