@@ -4,6 +4,8 @@
 #include <map>
 #include <string>
 
+#include "tests/unit/core/experiment/declared_json.h"
+
 namespace pelab::experiment {
 
 inline const std::string kDataHash(64, 'd');
@@ -30,12 +32,7 @@ inline std::map<std::string, std::string> DataMembers() {
 inline std::string DeclaredData(const std::string& member = "", const std::string& text = "") {
   std::map<std::string, std::string> members = DataMembers();
   if (!member.empty()) members[member] = text;
-  std::string json = "{";
-  for (const auto& [name, value] : members) {
-    if (value.empty()) continue;
-    json += (json.size() > 1 ? "," : "") + ("\"" + name + "\":") + value;
-  }
-  return json + "}";
+  return ObjectOf(members);
 }
 
 // The same with a target for each position.

@@ -11,6 +11,7 @@
 #include "core/experiment/canonical_json.h"
 #include "core/experiment/declaration.h"
 #include "core/experiment/sweep.h"
+#include "tests/unit/core/experiment/declared_json.h"
 
 namespace pelab::experiment {
 namespace {
@@ -36,12 +37,7 @@ std::string Declared(const std::string& member = "", const std::string& text = "
                       {"name":"on","type":"bool","default":true}])"},
       {"help", R"("decays")"}};
   if (!member.empty()) members[member] = text;
-  std::string json = "{";
-  for (const auto& [name, value] : members) {
-    if (value.empty()) continue;
-    json += (json.size() > 1 ? "," : "") + ("\"" + name + "\":") + value;
-  }
-  return json + "}";
+  return ObjectOf(members);
 }
 
 std::string Problem(const std::string& json) { return ParseOwnEncoding(json).problem; }
