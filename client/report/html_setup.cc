@@ -127,12 +127,12 @@ Json Tasks(const std::vector<Configured>& cells) {
   for (const auto& [task, of_task] :
        By(cells, [](const Configured& c) { return c.cell->jobs.front().task(); })) {
     Json row = {{"name", task}};
-    row.update(About(catalog::FindTask(task)));
+    const std::string_view name = experiment::TaskOfLabel(task);
+    row.update(About(catalog::FindTask(name)));
     row["fields"] = SharedFields(of_task, "task.");
     Json varies = Json::array();
     for (const catalog::Field& field : catalog::Fields()) {
-      if (!field.name.starts_with("task.") || (!field.owner.empty() && field.owner != task))
-        continue;
+      if (!field.name.starts_with("task.") || !catalog::IsOf(field, "", name)) continue;
       const std::vector<std::string> values = ValuesOf(of_task, std::string(field.name));
       if (values.size() > 1) varies.push_back({{"name", field.name}, {"values", values}});
     }
