@@ -7,12 +7,20 @@
 #                       workers, 50 SIGSTOPs, 50 partitions …
 #   make test-sanitize  all but LibTorch code under AddressSanitizer + UBSan, coordinator and agent
 #                       under ThreadSanitizer; the fault tests under both, with programs built so
+#   make releases       programs of an earlier release together with those of this one, with kill -9
+#                       in between: OLD=DIR names the folder with the earlier programs
+#   make slurm          workers and pelab-scale on a real Slurm cluster on this machine (as root; it
+#                       installs Slurm; ten minutes)
 #   make sim            100,000 simulated histories under faults (SEEDS=0..99999); `make test` runs
 #                       2,000
 #   make fuzz           every reader of foreign bytes against libFuzzer (clang), ten minutes each:
 #                       FUZZ_SECONDS=20 for a short run, FUZZ_TARGETS='where http' for some
 #   make build          build everything into build/release
 #   make wheel          the Python package `pelab` as build/release/wheel/pelab-*.whl
+#   make deb            five Debian packages in build/release/deb; deploy/deb/check.sh tries them in
+#                       a fresh root
+#   make oci            container images of the coordinator and the worker, as files in
+#                       build/release/oci; deploy/oci/check.sh tries them
 #   make python-install the same package into a virtual environment: VENV=DIR, which is made where
 #                       it is missing [build/python-env]
 #   make bench          the benchmarks of tests/bench
@@ -28,6 +36,8 @@
 #                       work (half an hour)
 #   make bench-floods   what floods of connections, calls and messages do to honest clients
 #                       (ten minutes); FLOODS=reset,unread for some of them
+#   make bench-slurm    a sweep with workers that pelab-scale asks Slurm for, beside the same with
+#                       workers that wait for it
 #   make bench-settle   how many decisions about claims are false, whenever one looks, and how many
 #                       seeds they take (simulated; seconds)
 #   make lint           the form of all sources: 100 columns, clang-format, clang-tidy, flake8,
@@ -81,12 +91,23 @@ fault: build
 	    python3 tests/fault/test_$$test.py || exit 1; \
 	done
 
+.PHONY: releases
+releases: build
+	@test -x "$(OLD)/pelab-worker" || { echo "OLD=DIR must name a folder of programs"; exit 2; }
+	PELAB_OLD_BIN="$(OLD)" PELAB_BIN=$(BUILD)/bin PYTHONDONTWRITEBYTECODE=1 \
+	  python3 tests/fault/test_releases.py -v
+
+.PHONY: slurm
+slurm: build
+	@deploy/install-deps.sh --slurm
+	PELAB_BIN=$(BUILD)/bin PYTHONDONTWRITEBYTECODE=1 python3 tests/slurm/test_scale.py -v
+
 # Threads are the coordinator's and the agent's.
 TSAN_TESTS := core_base_test core_rpc_test sched_test writer_test artifact_files_test \
   store_contract_test rpc_contract_test http_contract_test http_test agent_test agent_daemon_test \
-  turns_test worker_session_test
-# The store's files under faults have one thread, and would take three quarters of the time.
-ONE_THREAD := DiskFaultsTest
+  trace_test turns_test worker_session_test
+# These have one thread, and would take most of the time.
+ONE_THREAD := DiskFaultsTest|EpochStagingTest
 TSAN := pelab-server pelab-worker $(TSAN_TESTS)
 space := $(subst ,, )
 test-sanitize: build
@@ -109,6 +130,16 @@ fuzz:
 
 wheel: configured
 	cmake --build $(BUILD) -j $(JOBS) --target wheel
+
+.PHONY: deb
+deb: configured
+	@deploy/install-deps.sh --deb
+	cmake --build $(BUILD) -j $(JOBS) --target deb
+
+.PHONY: oci
+oci: deb
+	@deploy/install-deps.sh --oci
+	deploy/oci/build.sh $(BUILD)/deb --out $(BUILD)/oci
 
 # With the python3 that the build found, which has gRPC, pandas and Protobuf: nothing comes from a
 # network.
@@ -164,6 +195,12 @@ bench-cells: build
 
 bench-load: build
 	tests/bench/load/run.sh $(BUILD) build/load
+
+# On a Slurm cluster of its own (deploy/slurm/try.sh), so only as root.
+.PHONY: bench-slurm
+bench-slurm: build
+	@deploy/install-deps.sh --slurm
+	PELAB_BIN=$(BUILD)/bin PYTHONDONTWRITEBYTECODE=1 python3 tests/bench/slurm/wall.py
 
 # FLOODS may name some of them, with commas between them.
 .PHONY: bench-floods

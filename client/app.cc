@@ -13,11 +13,13 @@
 #include "client/options/outputs.h"
 #include "client/terminal/errors.h"
 #include "client/terminal/help_format.h"
+#include "core/base/build_info.h"
 #include "core/base/file.h"
 #include "core/base/strings.h"
 #include "core/catalog/catalog.h"
 #include "core/render/text.h"
 #include "core/rpc/cli_options.h"
+#include "core/trace/command_trace.h"
 
 namespace pelab::client {
 namespace {
@@ -71,6 +73,7 @@ void AddGlobalFlags(CLI::App& app, GlobalOptions& options,
       ->group(group);
   app.add_flag("--no-color", options.no_color, "no colors on a terminal (NO_COLOR does the same)")
       ->group(group);
+  rpc::AddTraceFlag(app, &options.trace_file);
   rpc::AddClientSecurityFlags(app, &options.security);
 }
 
@@ -214,6 +217,7 @@ void AddAll(Commands& commands) {
   AddReport(commands);
   AddCatalog(commands);
   AddWorkers(commands);
+  AddAlloc(commands);
   AddAdmin(commands);
   AddAudit(commands);
   AddExport(commands);
@@ -221,6 +225,28 @@ void AddAll(Commands& commands) {
   AddImport(commands);
   AddDb(commands);
   AddCompletion(commands);
+}
+
+// `name`: "pelab workers drain".
+absl::StatusOr<int> RunTraced(const std::string& name, const Commands& commands) {
+  trace::CommandTrace trace;
+  if (const std::string& file = commands.context->options.trace_file; !file.empty()) {
+    if (const absl::Status status = trace.RecordTo(file, "pelab"); !status.ok()) return status;
+  }
+  absl::StatusOr<int> code = absl::InternalError("no command was chosen");
+  try {
+    code = commands.chosen();
+  } catch (const std::exception& error) {
+    code = absl::InternalError(Concat("internal error: ", error.what()));
+  }
+  const std::string error = !code.ok()   ? std::string(code.status().message())
+                            : *code != 0 ? Concat("exit status ", *code)
+                                         : "";
+  if (const std::uint64_t lost = trace.Finish(name, error); lost > 0) {
+    commands.context->err(
+        Concat("pelab: ", lost, " spans could not be written to ", trace.file(), "\n"));
+  }
+  return code;
 }
 
 }  // namespace
@@ -238,7 +264,7 @@ int RunPelab(int argc, const char* const* argv, Context& context) {
   CLI::App app(kDescription, "pelab");
   app.footer(kFooter);
   app.formatter(std::make_shared<HelpFormat>(context.style.width));  // subcommands inherit it
-  app.set_version_flag("--version", "pelab " PELAB_VERSION);
+  app.set_version_flag("--version", "pelab " + VersionText());
   app.set_help_all_flag("--help-all", "help of every command");
   app.require_subcommand(1);
   AddGlobalFlags(app, context.options, AllOutputs());
@@ -261,12 +287,7 @@ int RunPelab(int argc, const char* const* argv, Context& context) {
     if (!status.ok()) return ReportError(context, status, "");
   }
   FilterOutput(context);
-  absl::StatusOr<int> code = absl::InternalError("no command was chosen");
-  try {
-    code = commands.chosen();
-  } catch (const std::exception& error) {
-    code = absl::InternalError(Concat("internal error: ", error.what()));
-  }
+  absl::StatusOr<int> code = RunTraced(NameOf(app), commands);
   return code.ok() ? *code : ReportError(context, code.status(), commands.document_name);
 }
 

@@ -77,12 +77,12 @@ function(pelab_library name)
   endif()
 endfunction()
 
-# pelab_binary(NAME SOURCES… DEPS…): an installed program.
+# pelab_binary(NAME SOURCES… DEPS…): an installed program, in a component of its own.
 function(pelab_binary name)
   cmake_parse_arguments(ARG "" "" "SOURCES;DEPS" ${ARGN})
   add_executable(${name} ${ARG_SOURCES})
   target_link_libraries(${name} PRIVATE pelab_flags ${ARG_DEPS})
-  install(TARGETS ${name} RUNTIME)
+  install(TARGETS ${name} RUNTIME COMPONENT ${name})
 endfunction()
 
 # pelab_test(NAME SOURCES… DEPS… [SHARDS N] [SUITES…] [SECONDS S]): one GoogleTest binary, and one
@@ -100,9 +100,10 @@ function(pelab_test name)
   set(tests)
   set(others "*-")
   foreach(suite IN LISTS ARG_SUITES)
-    add_test(NAME ${name}.${suite} COMMAND ${name} --gtest_filter=${suite}.*)
+    # The asterisk is for the prefix of suites with parameters.
+    add_test(NAME ${name}.${suite} COMMAND ${name} --gtest_filter=*${suite}.*)
     list(APPEND tests ${name}.${suite})
-    string(APPEND others "${suite}.*:")
+    string(APPEND others "*${suite}.*:")
   endforeach()
   if(ARG_SHARDS)
     foreach(shard RANGE 1 ${ARG_SHARDS})

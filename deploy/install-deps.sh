@@ -6,6 +6,9 @@
 #   deploy/install-deps.sh --no-torch  without LibTorch, or for a host with its own
 #   deploy/install-deps.sh --lint      also what `make lint` runs
 #   deploy/install-deps.sh --fuzz      also clang with libFuzzer, for `make fuzz`
+#   deploy/install-deps.sh --deb       also what `make deb` makes packages with
+#   deploy/install-deps.sh --oci       also what `make oci` makes images with, and their check
+#   deploy/install-deps.sh --slurm     also Slurm, for `make slurm`
 #   deploy/install-deps.sh --bench     also PyTorch, against which `make bench-train` measures
 #
 # On other systems it prints what to install, and which versions, and exits 1.
@@ -14,9 +17,10 @@ set -euo pipefail
 packages=(
   g++ make cmake ninja-build ccache mold python3
   libcpp-httplib-dev pkg-config zlib1g-dev  # the coordinator's pages
+  prometheus-cpp-dev  # metrics
   libcairo2-dev fonts-dejavu-core  # figures as SVG and PDF
   libgrpc++-dev libgrpc-dev protobuf-compiler protobuf-compiler-grpc libprotobuf-dev
-  libabsl-dev libspdlog-dev libyaml-cpp-dev nlohmann-json3-dev libcli11-dev
+  libabsl-dev libspdlog-dev libyaml-cpp-dev libtomlplusplus-dev nlohmann-json3-dev libcli11-dev
   libsqlite3-dev libsqlitecpp-dev libssl-dev libboost-dev libutf8proc-dev libzip-dev
 )
 tests=(
@@ -42,11 +46,14 @@ for argument in "$@"; do
     --no-torch) torch=() torch_tests=() ;;
     --lint) packages+=(clang-tidy clang-format flake8 mypy shellcheck) ;;
     --fuzz) packages+=(clang libclang-rt-dev) ;;
+    --deb) packages+=(dpkg-dev help2man) ;;
+    --oci) packages+=(mmdebstrap umoci skopeo) ;;
     --bench) packages+=(python3-torch) ;;
-    -h | --help) sed -n '2,11s/^# \{0,1\}//p' "$0"; exit 0 ;;
+    --slurm) packages+=(slurmctld slurmd slurm-client munge procps) ;;
+    -h | --help) sed -n '2,14s/^# \{0,1\}//p' "$0"; exit 0 ;;
     *)
       echo "install-deps.sh: unknown argument \"$argument\";" \
-        "known: --programs, --no-torch, --lint, --fuzz, --bench" >&2
+        "known: --programs, --no-torch, --lint, --fuzz, --deb, --oci, --slurm, --bench" >&2
       exit 2 ;;
   esac
 done
@@ -56,10 +63,11 @@ if ! command -v dpkg-query >/dev/null || ! command -v apt-get >/dev/null; then
   cat >&2 <<'END'
 install-deps.sh: this is not Debian. Please install:
   GCC 12 or newer (C++20), CMake 3.25, Ninja, Python 3.9, pkg-config, cpp-httplib 0.11, zlib, cairo
-    1.16 with a font (DejaVu); optionally ccache and mold
+    1.16 with a font (DejaVu), prometheus-cpp 1.0 (its core); optionally ccache and mold
   gRPC 1.51 with its C++ plug-in, Protobuf 3.21, Abseil 20220623, OpenSSL 3, Boost 1.74 (headers),
     utf8proc 2.8, libzip 1.7
-  SQLite 3.40, SQLiteCpp 3.2, spdlog 1.10, yaml-cpp 0.7, nlohmann-json 3.11, CLI11 2.1
+  SQLite 3.40, SQLiteCpp 3.2, spdlog 1.10, yaml-cpp 0.7, nlohmann-json 3.11,
+    CLI11 2.1, toml++ 3.3
   Node.js 18 with npm (for the charts of reports and pages)
   GoogleTest 1.12, numpy 1.21, PyYAML 5.4; optionally libfaketime, iproute2 and chromium (for the
     tests)

@@ -20,14 +20,21 @@
 #include "core/rpc/lock_file.h"
 #include "server/acceptor.h"
 #include "server/access/gate.h"
+#include "server/background.h"
+#include "server/health_listener.h"
 #include "server/http/http_server.h"
 #include "server/limits.h"
 #include "server/listen.h"
+#include "server/metrics/calls.h"
+#include "server/metrics/coordinator_metrics.h"
+#include "server/metrics/events.h"
 #include "server/sched/strand.h"
 #include "server/service/admin_service.h"
 #include "server/service/admission.h"
+#include "server/service/allocations_service.h"
 #include "server/service/artifact_collector.h"
 #include "server/service/blocking.h"
+#include "server/service/call_spans.h"
 #include "server/service/claims_service.h"
 #include "server/service/fleet_service.h"
 #include "server/service/maintenance_service.h"
@@ -98,23 +105,40 @@ absl::Status CheckListen(const CoordinatorOptions& options) {
 
 // Members are built in this order and destroyed in reverse order.
 struct Coordinator::Parts {
-  Parts(rpc::LockFile lock_file, std::unique_ptr<store::ArtifactFiles> files,
-        std::shared_ptr<service::DroppedFiles> dropped, std::unique_ptr<store::Store> opened,
-        access::Methods methods, std::shared_ptr<rpc::TokenFile> shared_token,
-        const CoordinatorOptions& options)
+  Parts(rpc::LockFile lock_file, std::unique_ptr<Background> beside,
+        std::unique_ptr<store::ArtifactFiles> files, std::shared_ptr<service::DroppedFiles> dropped,
+        std::unique_ptr<store::Store> opened, access::Methods methods,
+        std::shared_ptr<rpc::TokenFile> shared_token, const CoordinatorOptions& options)
       : lock(std::move(lock_file)),
+        background(std::move(beside)),
         artifacts(std::move(files)),
         store(std::move(opened)),
         strand(*options.clock),
+        calls(methods),
         writer(*store, {.on_change =
                             [this](bool works) {
                               strand.Post([this, works] { scheduler.StorageWorks(works); });
+                            },
+                        .on_commit =
+                            [this](absl::Duration took, const auto& results) {
+                              events.Committed(took, results);
+                              background->Committed(results);
                             }}),
         collector(*options.clock, *artifacts, writer, std::move(dropped), options.artifact_grace),
-        scheduler(*options.clock, strand, writer,
-                  {.lease = options.lease,
-                   .longest_silence = options.attempt_silence,
-                   .token = [] { return RandomToken(); }}),
+        scheduler(
+            *options.clock, strand, writer,
+            {.lease = options.lease,
+             .longest_silence = options.attempt_silence,
+             .token = [] { return RandomToken(); },
+             .span = [] { return RandomSpanId(); },
+             .on_dispatch = [this](absl::Duration waited) { events.Dispatched(waited); },
+             .on_ended = [this, &clock = *options.clock](
+                             const auto& ended) { background->AttemptEnded(ended, clock.Wall()); },
+             .on_spent = [this](const auto& account) { background->GpuSecondsSpent(account); },
+             .on_quarantine =
+                 [this](const auto& worker_id, const auto& name, absl::Duration length) {
+                   background->Quarantined(worker_id, name, length);
+                 }}),
         gate(*options.clock, writer, std::move(methods), std::move(shared_token)),
         expander(*options.clock, writer, strand, scheduler),
         readers(options.database),
@@ -122,7 +146,7 @@ struct Coordinator::Parts {
         sweep_parts{*options.clock, writer, strand,    scheduler,  expander,
                     readers,        gate,   admission, *artifacts, collector},
         sweeps(sweep_parts),
-        claims(sweep_parts),
+        claims(sweep_parts, [this](const auto& budget) { background->BudgetSpent(budget); }),
         results(readers, admission, *artifacts, [this] { return AskWorkers(); }),
         fleet({*options.clock, strand, scheduler, writer, options.heartbeat, options.lease,
                [] { return RandomUnit(); }},
@@ -133,18 +157,43 @@ struct Coordinator::Parts {
                [this](const store::Principal& principal) {
                  strand.Post([this, principal] { SetAllowance(principal); });
                }}),
-        silent_peers(*options.clock, options.peer_silence, options.untaken_bytes) {}
+        allocations({*options.clock, writer, gate, strand, scheduler}),
+        silent_peers(*options.clock, options.peer_silence, options.untaken_bytes),
+        metrics(
+            {.events = events,
+             .calls = calls,
+             .writer = writer,
+             .artifacts = *artifacts,
+             .scheduler = [this] { return AskFigures(); },
+             .last_backup = [this] { return background->LastBackup(maintenance.last_backup()); },
+             .notifications = [this] { return background->Notifications(); },
+             .spans_dropped = [this] { return background->SpansDropped(); },
+             .queues = [this] { return allocations.Figures(); },
+             .database = options.database,
+             .artifacts_directory = absl::StrCat(options.database, ".artifacts"),
+             .artifact_quota = options.artifact_quota,
+             .certificate_file = options.security.tls_cert_file,
+             .sweeps = options.metrics_sweeps}) {
+    gate.CountRefusals([this](absl::string_view path, absl::StatusCode code) {
+      calls.Refused({path.data(), path.size()}, static_cast<int>(code));
+    });
+  }
 
   absl::Status LoadPrincipals(const CoordinatorOptions& options);
   void SetAllowance(const store::Principal& principal);
   absl::Status Recover();
   http::Sources MakeSources(const Clock& clock);
   std::vector<sched::WorkerStatus> AskWorkers();
+  absl::StatusOr<sched::Scheduler::Demand> AskDemand(const sched::Slot& slot);
+  std::optional<sched::SchedulerFigures> AskFigures();
 
   rpc::LockFile lock;  // the first: it must outlive all connections to the database
+  std::unique_ptr<Background> background;  // the other threads tell it what happens
   std::unique_ptr<store::ArtifactFiles> artifacts;
   std::unique_ptr<store::Store> store;
   sched::Strand strand;
+  metrics::Events events;
+  metrics::Calls calls;
   store::Writer writer;
   service::ArtifactCollector collector;
   sched::Scheduler scheduler;
@@ -160,13 +209,16 @@ struct Coordinator::Parts {
   service::MaintenanceService maintenance;
   service::TransferService transfer;
   service::AdminService admin;
+  service::AllocationsService allocations;
   service::SilentPeers silent_peers;
+  metrics::CoordinatorMetrics metrics;
   std::vector<std::unique_ptr<Acceptor>> acceptors;
   std::unique_ptr<grpc::Server> server;
   std::optional<SteadyPoller> poller;
   std::optional<http::Sources> sources;          // used by the pages
   std::unique_ptr<v1::Sweeps::Stub> own_sweeps;  // the pages use the same calls as every client
   std::unique_ptr<http::HttpServer> http;
+  std::unique_ptr<HealthListener> health;  // of --health
   bool stopped = false;
 };
 
@@ -178,12 +230,27 @@ http::Sources Coordinator::Parts::MakeSources(const Clock& clock) {
                 return service::AskOn<std::string>(
                     strand, [this, sweep_id] { return scheduler.WaitingReason(sweep_id); }, "");
               },
-          .workers = [this] { return AskWorkers(); }};
+          .workers = [this] { return AskWorkers(); },
+          .demand = [this](const sched::Slot& slot) { return AskDemand(slot); },
+          .metrics = [this] { return metrics.Text(); }};
 }
 
 std::vector<sched::WorkerStatus> Coordinator::Parts::AskWorkers() {
   return service::AskOn<std::vector<sched::WorkerStatus>>(
       strand, [this] { return scheduler.Workers(); }, {});
+}
+
+absl::StatusOr<sched::Scheduler::Demand> Coordinator::Parts::AskDemand(const sched::Slot& slot) {
+  using Answer = absl::StatusOr<sched::Scheduler::Demand>;
+  return service::AskOn<Answer>(
+      strand, [this, slot] { return Answer(scheduler.DemandFor(slot)); },
+      absl::UnavailableError("the scheduler is busy: try again later"));
+}
+
+std::optional<sched::SchedulerFigures> Coordinator::Parts::AskFigures() {
+  using Figures = std::optional<sched::SchedulerFigures>;
+  return service::AskOn<Figures>(
+      strand, [this] { return Figures(scheduler.Figures()); }, std::nullopt);
 }
 
 // The principals that are stored, and whether there are enough of them for the addresses.
@@ -287,15 +354,18 @@ absl::StatusOr<std::unique_ptr<Coordinator>> Coordinator::Start(const Coordinato
   PELAB_ASSIGN_OR_RETURN(access::Methods methods, access::Methods::Build());
   PELAB_ASSIGN_OR_RETURN(auto shared_token, SharedToken(options));
   if (options.http) {
-    PELAB_RETURN_IF_ERROR(http::CheckHttpAddress(*options.http, options.security.insecure));
+    PELAB_RETURN_IF_ERROR(
+        http::CheckHttpAddress(*options.http, options.http_insecure || options.security.insecure));
   }
   PELAB_ASSIGN_OR_RETURN(auto write_token, WriteToken(options));
   PELAB_ASSIGN_OR_RETURN(rpc::LockFile lock, rpc::LockFile::Acquire(options.database));
+  PELAB_ASSIGN_OR_RETURN(auto background, Background::Open(options));
   std::vector<std::unique_ptr<Acceptor>> acceptors;
   for (const rpc::Address& address : options.listen) {
     PELAB_ASSIGN_OR_RETURN(acceptors.emplace_back(), Acceptor::Take(address));
   }
   if (options.http) PELAB_RETURN_IF_ERROR(CheckFree(*options.http));
+  if (options.health) PELAB_RETURN_IF_ERROR(CheckFree(*options.health));
   PELAB_ASSIGN_OR_RETURN(
       auto artifacts,
       store::ArtifactFiles::Open(options.database, options.artifact_quota, options.artifact_store));
@@ -304,16 +374,27 @@ absl::StatusOr<std::unique_ptr<Coordinator>> Coordinator::Start(const Coordinato
     return files->StoredBytes(sha256);
   };
   const auto dropped = std::make_shared<service::DroppedFiles>();
+  store_options.ended = [beside = background.get()](const auto& sweep_ids) {
+    beside->SweepsEnded(sweep_ids);
+  };
   store_options.dropped = [dropped](const auto& sha256s) { dropped->Add(sha256s); };
   PELAB_ASSIGN_OR_RETURN(auto store, store::Store::Open(options.database, store_options));
-  std::unique_ptr<Coordinator> coordinator(new Coordinator(
-      std::make_unique<Parts>(std::move(lock), std::move(artifacts), dropped, std::move(store),
-                              std::move(methods), std::move(shared_token), options)));
+  std::unique_ptr<Coordinator> coordinator(new Coordinator(std::make_unique<Parts>(
+      std::move(lock), std::move(background), std::move(artifacts), dropped, std::move(store),
+      std::move(methods), std::move(shared_token), options)));
   coordinator->parts_->acceptors = std::move(acceptors);
+  PELAB_RETURN_IF_ERROR(coordinator->parts_->background->StartNotifier());
   PELAB_RETURN_IF_ERROR(coordinator->parts_->LoadPrincipals(options));
+  PELAB_ASSIGN_OR_RETURN(const auto queues, coordinator->parts_->store->Queues());
+  coordinator->parts_->allocations.Load(queues);
   PELAB_RETURN_IF_ERROR(coordinator->parts_->Recover());
   PELAB_RETURN_IF_ERROR(coordinator->Listen(options));
   if (options.http) PELAB_RETURN_IF_ERROR(coordinator->ListenHttp(options, std::move(write_token)));
+  coordinator->parts_->background->StartBackups(*coordinator->parts_->artifacts);
+  if (options.health) {
+    PELAB_ASSIGN_OR_RETURN(coordinator->parts_->health, HealthListener::Listen(*options.health));
+    coordinator->health_address_ = coordinator->parts_->health->address();
+  }
   return coordinator;
 }
 
@@ -338,6 +419,10 @@ absl::Status Coordinator::Listen(const CoordinatorOptions& options) {
   std::vector<std::unique_ptr<grpc::experimental::ServerInterceptorFactoryInterface>> interceptors;
   interceptors.push_back(parts_->silent_peers.Factory());
   interceptors.push_back(parts_->gate.Interceptor());
+  interceptors.push_back(parts_->calls.Factory());
+  if (trace::SpanFile* const spans = parts_->background->spans()) {
+    interceptors.push_back(service::CallSpans(*spans));
+  }
   builder.experimental().SetInterceptorCreators(std::move(interceptors));
   builder.RegisterService(&parts_->sweeps);
   builder.RegisterService(&parts_->claims);
@@ -346,6 +431,7 @@ absl::Status Coordinator::Listen(const CoordinatorOptions& options) {
   builder.RegisterService(&parts_->maintenance);
   builder.RegisterService(&parts_->transfer);
   builder.RegisterService(&parts_->admin);
+  builder.RegisterService(&parts_->allocations);
   parts_->server = builder.BuildAndStart();
   if (!parts_->server) {
     return absl::UnavailableError(
@@ -375,9 +461,31 @@ absl::Status Coordinator::ListenHttp(const CoordinatorOptions& options,
   return absl::OkStatus();
 }
 
+absl::Status Coordinator::CheckAlive(absl::Duration patience) {
+  struct Answers {
+    Notification writer;
+    Notification scheduler;
+  };
+  const auto answers = std::make_shared<Answers>();  // they may come after the patience
+  parts_->strand.Post([answers] { answers->scheduler.Notify(); });
+  PELAB_RETURN_IF_ERROR(parts_->writer.Append(
+      {}, [answers](const auto&) { answers->writer.Notify(); },
+      store::Journal::Urgency::kInternal));
+  const Clock& clock = SystemClock::Instance();
+  const absl::Duration deadline = clock.Monotonic() + patience;
+  const bool written = answers->writer.WaitFor(patience);
+  const bool scheduled = answers->scheduler.WaitFor(deadline - clock.Monotonic());
+  if (written && scheduled) return absl::OkStatus();
+  return absl::DeadlineExceededError(absl::StrCat("the ", written ? "scheduler" : "writer",
+                                                  " thread has done nothing for ",
+                                                  absl::FormatDuration(patience)));
+}
+
 void Coordinator::Stop() {
   if (parts_->stopped) return;
   parts_->stopped = true;
+  parts_->background->BeginStop();
+  parts_->health.reset();
   parts_->http.reset();
   parts_->own_sweeps.reset();
   for (const auto& acceptor : parts_->acceptors) acceptor->Stop();
@@ -396,6 +504,7 @@ void Coordinator::Stop() {
   parts_->collector.Stop();
   parts_->writer.Stop();
   parts_->strand.Stop();
+  parts_->background->Stop();
 }
 
 }  // namespace pelab

@@ -14,7 +14,9 @@
 #include "core/rpc/address.h"
 #include "core/rpc/credentials.h"
 #include "core/rpc/secrets.h"
+#include "server/backups/scheduled_backups.h"
 #include "server/limits.h"
+#include "server/notify/notifier.h"
 
 namespace pelab {
 
@@ -29,8 +31,12 @@ struct CoordinatorOptions {
   // served.
   std::optional<rpc::Address> http;
   std::vector<std::string> http_hosts;  // further host names that requests may use
+  bool http_insecure = false;           // other machines may reach `http`, which has no TLS
   bool http_write = false;              // people who have the token may change sweeps there
   std::string http_token_file;          // file with that token; empty: the token file of `security`
+  bool metrics_sweeps = false;          // GET /metrics has samples of single live sweeps
+  // Address that answers gRPC health checks without TLS, and nothing else; nullopt: none.
+  std::optional<rpc::Address> health;
   absl::Duration heartbeat = absl::Seconds(5);
   absl::Duration lease = absl::Seconds(20);
   // An attempt of which its worker reports nothing for this time is lost; infinite: no limit.
@@ -38,6 +44,9 @@ struct CoordinatorOptions {
   std::uint64_t artifact_quota = std::uint64_t{20} << 30;
   std::string artifact_store;  // a directory that workers see too; empty: DATABASE.artifacts
   absl::Duration artifact_grace = absl::Minutes(15);  // how long files without a reference are kept
+  std::optional<backups::BackupSettings> backups;     // nullopt: it makes none by itself
+  std::optional<notify::NotifySettings> notify;       // nullopt: it notifies nobody
+  std::string trace_file;                             // of spans, as OTLP lines; empty: none
   absl::Duration peer_silence = absl::Minutes(1);     // how long a call may wait for its client
   std::size_t untaken_bytes = limits::kUntakenBytes;  // of all answers that clients do not take
   const Clock* clock = &SystemClock::Instance();
@@ -58,6 +67,14 @@ class Coordinator {
   // Address of the pages: "http://127.0.0.1:7480". Empty if none are served.
   const std::string& http_address() const { return http_address_; }
 
+  // Address of the health checks: "127.0.0.1:7479". Empty if there is none of their own.
+  const std::string& health_address() const { return health_address_; }
+
+  // Whether the two threads that everything passes through work: the writer and the scheduler. OK
+  // if both come to a question within `patience`; otherwise DEADLINE_EXCEEDED, which names the one
+  // that does not. Thread-safe; not during or after Stop.
+  absl::Status CheckAlive(absl::Duration patience);
+
   // Ends the workers' sessions so that they connect again later, stores what is under way, and
   // empties the WAL. Takes about 2 seconds at most. Workers continue training.
   void Stop();
@@ -72,6 +89,7 @@ class Coordinator {
   std::unique_ptr<Parts> parts_;
   std::vector<std::string> addresses_;
   std::string http_address_;
+  std::string health_address_;
 };
 
 }  // namespace pelab

@@ -30,9 +30,15 @@ inline constexpr int kPrincipals = 10'000;
 inline constexpr std::size_t kAuditTextBytes = 512;  // bytes of a text of an audit row; cut
 inline constexpr std::size_t kTraceIdBytes = 64;     // bytes of a trace id; longer ones are cut
 inline constexpr int kRefusalsRecorded = 10;         // refusals a second with rows of their own
-inline constexpr double kCallsPerSecond = 50;        // of one reader or submitter
+inline constexpr double kCallsPerSecond = 50;        // of one reader, submitter or scaler
 inline constexpr double kCallsAtOnce = 200;          // that it may make at once
 inline constexpr int kStreamsOfPrincipal = 8;        // streams that a reader or submitter has open
+
+// Queues of pelab-scale, and what it reports of them.
+inline constexpr int kQueues = 100;
+inline constexpr int kReportedAllocations = 20'000;       // of all queues; more are not kept
+inline constexpr std::size_t kAllocationTextBytes = 128;  // bytes of a text of an allocation; cut
+inline constexpr std::size_t kPauseReasonBytes = 1000;    // bytes of the reason of a pause
 
 // Requests that take turns (server/turns.h). Of documents, and of pages that are not small, as many
 // are read at once as there are pairs of processors.
@@ -64,10 +70,12 @@ inline constexpr int kJobsOfPack = 64;       // jobs that one slot trains togeth
 // Attempts that a hello or a heartbeat names: all that a worker may run, and as many ended ones.
 inline constexpr int kHeldOfWorker = 2 * kSlotsOfWorker * kJobsOfPack;
 inline constexpr std::size_t kLoadsOfWorker = 64;    // GPUs of one worker whose load is kept
+inline constexpr std::size_t kErrorsOfWorker = 64;   // kinds of errors of its GPUs that are kept
 inline constexpr std::size_t kDeviceNameBytes = 64;  // bytes of the name of a device ("cuda:0")
 inline constexpr int kWorkers = 10'000;  // known workers; beyond, those that left no attempt go
 inline constexpr std::size_t kWorkerIdBytes = 128;    // bytes of a worker's id
 inline constexpr std::size_t kWorkerNameBytes = 256;  // bytes of a worker's name
+inline constexpr int kFeaturesOfWorker = 256;         // names of features in a worker's hello
 inline constexpr std::size_t kHostBytes = 256;        // bytes of the name of its host
 inline constexpr std::size_t kVersionBytes = 64;      // bytes of the version of its pelab
 inline constexpr std::size_t kDeviceTextBytes =
@@ -93,6 +101,7 @@ inline constexpr std::size_t kDrainedBytes =
 inline constexpr int kOwnDescriptors = 64;  // descriptors that connections leave free for files
 inline constexpr int kRpcThreads = 512;     // threads that answer calls; further calls are refused
 inline constexpr std::size_t kRpcBytes = 768 << 20;      // bytes of messages being read or sent
+inline constexpr std::size_t kHealthBytes = 16 << 20;    // the same at the address of --health
 inline constexpr std::size_t kUntakenBytes = 128 << 20;  // bytes of answers that nobody takes
 inline constexpr int kStreamsOfConnection = 256;         // calls that one connection has open
 

@@ -12,6 +12,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/synchronization/mutex.h"
 #include "core/base/logging.h"
+#include "core/base/service_notify.h"
 #include "core/base/shutdown.h"
 #include "core/base/standard_descriptors.h"
 #include "core/base/utf8.h"
@@ -23,6 +24,10 @@ namespace {
 int Fail(const absl::Status& status, int code) {
   std::fprintf(stderr, "pelab-server: %s\n", pelab::Escape(std::string(status.message())).c_str());
   return code;
+}
+
+void WarnIfFailed(const absl::Status& status) {
+  if (!status.ok()) spdlog::warn("{}", std::string(status.message()));
 }
 
 // gRPC's own messages are only useful for debugging.
@@ -38,18 +43,35 @@ absl::StatusOr<std::unique_ptr<pelab::Coordinator>> Start(
   }
 }
 
-int Serve(const pelab::ServerOptions& options, pelab::ShutdownSignal& shutdown) {
+// Waits for a request to end. Meanwhile the service manager hears that the threads work.
+void Wait(pelab::Coordinator& coordinator, const pelab::ServiceManager& manager,
+          const pelab::ShutdownSignal& shutdown) {
+  const pelab::Watchdog watchdog(manager, [&coordinator](absl::Duration patience) {
+    return coordinator.CheckAlive(patience);
+  });
+  shutdown.Wait();
+}
+
+int Serve(const pelab::ServerOptions& options, const pelab::ServiceManager& manager,
+          pelab::ShutdownSignal& shutdown) {
   absl::StatusOr<std::unique_ptr<pelab::Coordinator>> coordinator = Start(options.coordinator);
   if (!coordinator.ok()) {
     return Fail(coordinator.status(), absl::IsInvalidArgument(coordinator.status()) ? 2 : 1);
   }
-  std::printf("listening on %s\n", absl::StrJoin((*coordinator)->addresses(), ", ").c_str());
+  const std::string listening =
+      absl::StrCat("listening on ", absl::StrJoin((*coordinator)->addresses(), ", "));
+  std::printf("%s\n", listening.c_str());
   if (const std::string& http = (*coordinator)->http_address(); !http.empty()) {
     std::printf("pages on %s/\n", http.c_str());
   }
+  if (const std::string& health = (*coordinator)->health_address(); !health.empty()) {
+    std::printf("health checks on %s\n", health.c_str());
+  }
   std::fflush(stdout);
-  shutdown.Wait();
+  WarnIfFailed(manager.Ready(listening));
+  Wait(**coordinator, manager, shutdown);
   spdlog::info("ending: {}", shutdown.reason());
+  WarnIfFailed(manager.Stopping(absl::StrCat("ending: ", shutdown.reason())));
   (*coordinator)->Stop();
   return 0;
 }
@@ -69,6 +91,8 @@ int main(int argc, char** argv) {
   if (const absl::Status status = pelab::SetUpLogging("pelab-server", options.log); !status.ok()) {
     return Fail(status, 2);
   }
+  const absl::StatusOr<pelab::ServiceManager> manager = pelab::ServiceManager::FromEnvironment();
+  WarnIfFailed(manager.status());
   spdlog::info("{} files and connections may be open at once", descriptors);
   gpr_set_log_function(LogOfGrpc);
   // If Abseil is built for debugging, as Debian's is, it tracks the order in which gRPC takes
@@ -82,5 +106,5 @@ int main(int argc, char** argv) {
       return Fail(status, 2);
     }
   }
-  return Serve(options, shutdown);
+  return Serve(options, manager.value_or(pelab::ServiceManager()), shutdown);
 }

@@ -72,7 +72,10 @@ absl::StatusOr<int> Settler::Run(Coordinator& coordinator) {
     }
     if (!state.has_next()) return End(coordinator, state, "");
     const std::string why_not = WhyNot(state.next());
-    if (!why_not.empty()) return End(coordinator, state, why_not);
+    if (!why_not.empty()) {
+      TellStopped(coordinator, state, why_not);
+      return End(coordinator, state, why_not);
+    }
     if (state.next().jobs() > state.next().stored()) {
       PELAB_RETURN_IF_ERROR(host_.ensure_worker());
     }
@@ -153,6 +156,18 @@ absl::Status Settler::FinishRound(Coordinator& coordinator, v1::Settlement& stat
     if (state.has_open() && state.open().blocked_jobs() == 0) absl::SleepFor(limits::kRunPoll);
   }
   return absl::OkStatus();
+}
+
+// Tells the coordinator, which may notify people. An error costs only the notification.
+void Settler::TellStopped(Coordinator& coordinator, const v1::Settlement& state,
+                          const std::string& why) {
+  v1::AdvanceRequest request;
+  request.mutable_sheet()->set_sheet(Concat(state.sheet().sheet_id()));
+  request.set_stopped_by(why);
+  const absl::Status told = coordinator.Advance(request).status();
+  if (told.ok()) return;
+  Say(Concat("the coordinator was not told why settling stopped: ",
+             render::Escape(std::string(told.message()))));
 }
 
 std::string Settler::WhyNot(const v1::PlannedRound& next) const {

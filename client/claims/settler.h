@@ -47,6 +47,7 @@ class Settler {
  private:
   absl::StatusOr<v1::Settlement> Register(Coordinator& coordinator);
   absl::Status WaitForSlots(Coordinator& coordinator);
+  void TellStopped(Coordinator& coordinator, const v1::Settlement& state, const std::string& why);
   absl::Status FinishRound(Coordinator& coordinator, v1::Settlement& state);
   // Why the next round is not begun; empty: it is.
   std::string WhyNot(const v1::PlannedRound& next) const;

@@ -9,6 +9,7 @@
 #include "client/terminal/ablation_maps.h"
 #include "client/terminal/put.h"
 #include "client/terminal/show.h"
+#include "client/terminal/unknown_values.h"
 #include "core/base/status.h"
 #include "core/base/strings.h"
 #include "core/catalog/catalog.h"
@@ -81,6 +82,7 @@ absl::StatusOr<int> Run(const Context& context, const AblationOptions& options) 
   PELAB_ASSIGN_OR_RETURN(const Target target,
                          FindTarget(*source, options.target, options.sweep, options.where));
   PELAB_ASSIGN_OR_RETURN(auto rows, source->HeadAblations(target.filter));
+  PELAB_RETURN_IF_ERROR(NoteUnknownValues(context, *source, target.filter, rows.size()));
   PELAB_RETURN_IF_ERROR(ChooseByFlags(options.choice, rows));
   if (context.output() == Output::kCsv) {
     std::vector<std::string> columns = results::kHeadAblationColumns;

@@ -203,7 +203,8 @@ CLI::Option* AddRoleOption(CLI::App* app, PrincipalOptions& options) {
   return app
       ->add_option("--role", options.role,
                    "reader: looks at everything; submitter: also submits sweeps and changes its "
-                   "own; operator: changes everything, principals too; worker: runs jobs")
+                   "own; operator: changes everything, principals too; worker: runs jobs; scaler: "
+                   "pelab-scale, which takes its queues from the coordinator")
       ->check(CLI::IsMember(kRoleNames))
       ->type_name("ROLE");
 }

@@ -7,6 +7,7 @@
 #include "client/terminal/analysis_tables.h"
 #include "client/terminal/put.h"
 #include "client/terminal/show.h"
+#include "client/terminal/unknown_values.h"
 #include "core/base/status.h"
 #include "core/base/strings.h"
 #include "core/catalog/catalog.h"
@@ -26,6 +27,7 @@ std::string TextOf(const AnalysesOptions& options, const results::CellTable& cel
                    const std::vector<v1::AnalysisRow>& rows, const render::Style& style) {
   if (options.name == "layer_ablation") return LayerAblationText(cells, rows, style);
   if (options.name == "cumulative_ablation") return CumulativeAblationText(cells, rows, style);
+  if (options.name == "split_accuracy") return SplitAccuracyText(cells, rows, style);
   return AnalysisTableText(cells, rows, style);
 }
 
@@ -36,6 +38,7 @@ absl::StatusOr<int> Run(const Context& context, const AnalysesOptions& options) 
   PELAB_ASSIGN_OR_RETURN(const Target target,
                          FindTarget(*source, options.target, options.sweep, options.where));
   PELAB_ASSIGN_OR_RETURN(const auto rows, source->Analyses(target.filter, options.name));
+  PELAB_RETURN_IF_ERROR(NoteUnknownValues(context, *source, target.filter, rows.size()));
   results::JobList jobs;
   if (context.output() != Output::kCsv) {
     PELAB_ASSIGN_OR_RETURN(jobs, source->Jobs(target.filter));
@@ -69,12 +72,15 @@ void AddAnalyses(Commands& commands) {
       AddCommand(commands, "analyses", "the analyses that are stored, and what they found",
                  "  pelab analyses quick\n"
                  "  pelab analyses quick --name layer_ablation\n"
+                 "  pelab analyses quick --name split_accuracy\n"
                  "  pelab analyses 12 --name cumulative_ablation --output json");
   AddTarget(app, options->target, options->sweep);
   AddWhere(app, options->where);
-  app->add_option("--name", options->name,
-                  "results of one: layer_ablation as a table by layer, cumulative_ablation as "
-                  "greedy against random order [default: a list of all]");
+  app->add_option(
+      "--name", options->name,
+      "results of one: layer_ablation as a table by layer, cumulative_ablation as "
+      "greedy against random order, split_accuracy as a table by split [default: a list "
+      "of all]");
   app->callback([&commands, options] {
     commands.chosen = [&commands, options] { return Run(*commands.context, *options); };
   });

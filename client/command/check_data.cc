@@ -53,17 +53,17 @@ std::vector<SplitContents> ContentsOf(const TaskFile& file) {
 
 // How many of `of` are not among `known`.
 template <typename Container, typename Known, typename KeyOf>
-std::int64_t Unknown(const Container& of, const Known& known, const KeyOf& key_of) {
+std::int64_t CountUnknown(const Container& of, const Known& known, const KeyOf& key_of) {
   return std::count_if(of.begin(), of.end(),
                        [&](const auto& one) { return known.count(key_of(one)) == 0; });
 }
 
 std::int64_t UnknownTokens(const SplitContents& split, const SplitContents& train) {
-  return Unknown(split.tokens, train.tokens, [](std::int32_t token) { return token; });
+  return CountUnknown(split.tokens, train.tokens, [](std::int32_t token) { return token; });
 }
 
 std::int64_t UnknownLabels(const SplitContents& split, const SplitContents& train) {
-  return Unknown(split.labels, train.labels, [](const auto& label) { return label.first; });
+  return CountUnknown(split.labels, train.labels, [](const auto& label) { return label.first; });
 }
 
 std::int64_t Most(const SplitContents& split) {
@@ -98,7 +98,7 @@ std::string SplitTable(const OwnTask& task, const std::vector<SplitContents>& co
 }
 
 // "1 token is", "3 tokens are".
-std::string Counted(std::int64_t count, const char* what) {
+std::string CountedAre(std::int64_t count, const char* what) {
   return Concat(render::Counted(count, what), count == 1 ? " is" : " are");
 }
 
@@ -127,10 +127,10 @@ std::vector<std::string> Warnings(const TaskFile& file,
     const OwnSplit& split = task.splits[i];
     const std::int64_t tokens = UnknownTokens(contents[i], contents[0]);
     const std::int64_t labels = UnknownLabels(contents[i], contents[0]);
-    warn(split.repeats, Concat(split.name, ": ", Counted(split.repeats, "example"),
+    warn(split.repeats, Concat(split.name, ": ", CountedAre(split.repeats, "example"),
                                " in the training split, too"));
-    warn(tokens, Concat(split.name, ": ", Counted(tokens, "token"), " in no training example"));
-    warn(labels, Concat(split.name, ": ", Counted(labels, "label"), " of no training target"));
+    warn(tokens, Concat(split.name, ": ", CountedAre(tokens, "token"), " in no training example"));
+    warn(labels, Concat(split.name, ": ", CountedAre(labels, "label"), " of no training target"));
   }
   const auto trained = static_cast<std::int64_t>(contents[0].labels.size());
   const std::int64_t unused = task.classes - trained;
@@ -181,6 +181,7 @@ Json SplitsJson(const OwnTask& task, const std::vector<SplitContents>& contents)
                       {"most_frequent", Most(here)},
                       {"unknown_tokens", UnknownTokens(here, contents[0])},
                       {"unknown_labels", UnknownLabels(here, contents[0])}});
+    if (split.chance_nonzero) splits.back()["chance_nonzero"] = *split.chance_nonzero;
   }
   return splits;
 }

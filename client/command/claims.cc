@@ -186,7 +186,7 @@ absl::StatusOr<Compared> ReadCompared(Commands& commands, const std::string& nam
       const claims::BoundSheet bound,
       rpc::BindSheetDocument(stored.row().document(), stored.row().sweep_document()));
   compared = {.sheet = bound.sheet,
-              .sweep = bound.sheet.sweep_file.empty() ? "" : stored.row().sweep_document(),
+              .sweep = SentSweepDocument(bound.sheet, stored.row().sweep_document()),
               .sha256 = stored.row().sha256(),
               .registered = stored.row()};
   return compared;

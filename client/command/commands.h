@@ -53,6 +53,7 @@ void AddSettle(Commands& commands);
 void AddReport(Commands& commands);
 void AddCatalog(Commands& commands);
 void AddWorkers(Commands& commands);
+void AddAlloc(Commands& commands);
 void AddAdmin(Commands& commands);
 void AddAudit(Commands& commands);
 void AddExport(Commands& commands);

@@ -12,6 +12,7 @@
 #include "client/terminal/result_tables.h"
 #include "client/terminal/row_stream.h"
 #include "client/terminal/show.h"
+#include "client/terminal/unknown_values.h"
 #include "core/base/status.h"
 #include "core/base/strings.h"
 #include "core/results/rows.h"
@@ -36,6 +37,7 @@ absl::StatusOr<int> PutRows(const Context& context, DataSource& source,
   const bool json = context.output() == Output::kJson && !context.options.json_lines();
   if (json) {
     PELAB_ASSIGN_OR_RETURN(const results::JobList jobs, source.Jobs(filter));
+    PELAB_RETURN_IF_ERROR(NoteUnknownValues(context, source, filter, jobs.size()));
     for (const v1::JobRow& job : jobs) known.insert(job.job_id());
     value = {{"jobs", results::ToJsonArray(jobs)}, {"curves", render::Json::array()}};
   }
@@ -73,6 +75,7 @@ absl::Status PutForPaper(const Context& context, const CurvesOptions& options, c
 absl::StatusOr<int> Plot(const Context& context, DataSource& source, const Target& target,
                          const CurvesOptions& options) {
   PELAB_ASSIGN_OR_RETURN(const auto jobs, source.Jobs(target.filter));
+  PELAB_RETURN_IF_ERROR(NoteUnknownValues(context, source, target.filter, jobs.size()));
   PELAB_ASSIGN_OR_RETURN(results::CellTable cells, results::BuildCells(jobs, "test_accuracy", {}));
   if (!target.is_sweep) results::OneSeedEach(cells);
   results::MeanCurves means(cells, options.metric);

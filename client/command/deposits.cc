@@ -8,6 +8,7 @@
 #include "client/terminal/deposit_tables.h"
 #include "client/terminal/put.h"
 #include "client/terminal/show.h"
+#include "client/terminal/unknown_values.h"
 #include "core/base/status.h"
 #include "core/base/strings.h"
 #include "core/results/rows.h"
@@ -47,6 +48,7 @@ absl::StatusOr<int> Run(const Context& context, const DepositsOptions& options) 
   PELAB_ASSIGN_OR_RETURN(const auto jobs, source->Jobs(target.filter));
   PELAB_ASSIGN_OR_RETURN(const auto rows, rows_to_come.get());
   PELAB_ASSIGN_OR_RETURN(const auto analyses, analyses_to_come.get());
+  PELAB_RETURN_IF_ERROR(NoteUnknownValues(context, *source, target.filter, jobs.size()));
   PELAB_ASSIGN_OR_RETURN(results::CellTable cells, results::BuildCells(jobs, "test_accuracy", {}));
   if (!target.is_sweep || options.seeds) results::OneSeedEach(cells);
   const auto groups =

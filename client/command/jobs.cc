@@ -9,6 +9,7 @@
 #include "client/source/connect.h"
 #include "client/terminal/show.h"
 #include "client/terminal/table.h"
+#include "client/terminal/unknown_values.h"
 #include "client/terminal/varying_columns.h"
 #include "core/base/strings.h"
 #include "core/render/text.h"
@@ -75,6 +76,7 @@ absl::StatusOr<int> Run(const Context& context, const JobsOptions& options) {
   if (!jobs.ok()) return jobs.status();
   const auto computed_by = ComputedByLine(context, **source, filter, *jobs);
   if (!computed_by.ok()) return computed_by.status();
+  PELAB_RETURN_IF_ERROR(NoteUnknownValues(context, **source, filter, jobs->size()));
   context.out(jobs->empty() ? "no jobs\n" : JobTable(*jobs, context.style));
   context.out(*computed_by);
   return kExitOk;

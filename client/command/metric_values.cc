@@ -22,6 +22,18 @@ absl::StatusOr<std::optional<results::MetricValues>> LoadValues(
     PELAB_ASSIGN_OR_RETURN(auto values, results::DepositValues(rows, metric));
     return values;
   }
+  if (metric.source == Source::kSplit) {
+    PELAB_ASSIGN_OR_RETURN(const auto rows, source.Analyses(filter, "split_accuracy"));
+    if (rows.empty()) {
+      return absl::NotFoundError(Concat(
+          "metric ", metric.name,
+          ": these jobs have no analysis split_accuracy yet; pelab analyze adds it to trained "
+          "jobs (--analysis split_accuracy), and a sweep asks for it with analyses: "
+          "[head_ablation, split_accuracy]"));
+    }
+    PELAB_ASSIGN_OR_RETURN(auto values, results::SplitValues(rows, metric));
+    return values;
+  }
   return std::nullopt;
 }
 

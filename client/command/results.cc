@@ -18,6 +18,7 @@
 #include "client/terminal/result_tables.h"
 #include "client/terminal/show.h"
 #include "client/terminal/table.h"
+#include "client/terminal/unknown_values.h"
 #include "client/terminal/varying_columns.h"
 #include "core/base/status.h"
 #include "core/base/strings.h"
@@ -169,6 +170,7 @@ absl::StatusOr<int> Groups(const Context& context, const ResultsOptions& options
   }
   ValuesToCome values_to_come = LoadTogether(*source, filter, metrics, options.choice);
   PELAB_ASSIGN_OR_RETURN(const auto jobs, source->Jobs(filter));
+  PELAB_RETURN_IF_ERROR(NoteUnknownValues(context, *source, filter, jobs.size()));
   std::vector<results::CellTable> tables;
   for (std::size_t m = 0; m < metrics.size(); ++m) {
     PELAB_ASSIGN_OR_RETURN(const auto values, values_to_come[m].get());
@@ -234,6 +236,10 @@ absl::StatusOr<int> Compare(const Context& context, const ResultsOptions& option
       std::async(std::launch::async, [&] { return source->Jobs(FilterOf(options, options.with)); });
   PELAB_ASSIGN_OR_RETURN(const auto a, source->Jobs(FilterOf(options, options.compare)));
   PELAB_ASSIGN_OR_RETURN(const auto b, b_to_come.get());
+  for (const auto& [where, side] : {std::pair(options.compare, &a), std::pair(options.with, &b)}) {
+    PELAB_RETURN_IF_ERROR(
+        NoteUnknownValues(context, *source, FilterOf(options, where), side->size()));
+  }
   PELAB_ASSIGN_OR_RETURN(const auto examples, JudgedExamples(*source, a, b));
   render::Json groups = render::Json::array();
   std::vector<std::string> columns;

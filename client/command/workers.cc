@@ -16,6 +16,14 @@ namespace {
 
 using Align = render::Column::Align;
 
+// "online", or "online, 35 min left" for a worker with a time limit.
+std::string StateAndTime(const v1::WorkerRow& worker) {
+  if (!worker.has_time_left_ms()) return worker.state();
+  const std::uint64_t seconds = worker.time_left_ms() / 1000;
+  return Concat(worker.state(), ", ",
+                seconds < 120 ? Concat(seconds, " s") : Concat(seconds / 60, " min"), " left");
+}
+
 std::string WorkerTable(const std::vector<v1::WorkerRow>& workers, const render::Style& style) {
   render::Table table({{"worker", Align::kLeft, true},
                        {"id"},
@@ -25,7 +33,7 @@ std::string WorkerTable(const std::vector<v1::WorkerRow>& workers, const render:
                        {"last seen"},
                        {"version"}});
   for (const v1::WorkerRow& worker : workers) {
-    table.AddRow({worker.name(), ShortId(worker, workers), worker.host(), worker.state(),
+    table.AddRow({worker.name(), ShortId(worker, workers), worker.host(), StateAndTime(worker),
                   Concat(worker.busy_slots(), "/", worker.slots()),
                   render::FormatTime(worker.last_seen_at_ms()), worker.version()},
                  worker.state() == "online" ? "" : "2");

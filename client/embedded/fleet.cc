@@ -16,6 +16,7 @@
 #include "core/base/file.h"
 #include "core/base/status.h"
 #include "core/base/strings.h"
+#include "core/trace/command_trace.h"
 
 namespace pelab::client {
 namespace {
@@ -82,6 +83,10 @@ absl::StatusOr<Process> Fleet::Spawn(const std::string& program, std::vector<std
   SpawnOptions spawn;
   spawn.argv = {path};
   spawn.argv.insert(spawn.argv.end(), arguments.begin(), arguments.end());
+  const trace::CommandTrace* const command = trace::CommandTrace::Current();
+  if (command != nullptr && !command->file().empty()) {
+    spawn.argv.insert(spawn.argv.end(), {"--trace-file", command->file()});
+  }
   spawn.argv.insert(spawn.argv.end(), {"--parent-fd", Concat(kParentFd)});
   spawn.fds = {{log_fd.get(), 1}, {log_fd.get(), 2}, {alive_.read.get(), kParentFd}};
   return Process::Spawn(spawn);

@@ -2,23 +2,22 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <filesystem>
 #include <set>
 #include <unordered_set>
 #include <utility>
 
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "client/export/own_names.h"
 #include "client/export/readme.h"
 #include "client/export/tables.h"
 #include "client/limits.h"
-#include "client/options/own_files.h"
 #include "client/terminal/show.h"
+#include "client/terminal/unknown_values.h"
 #include "core/base/file.h"
 #include "core/base/json_text.h"
 #include "core/base/status.h"
 #include "core/base/strings.h"
-#include "core/experiment/declaration.h"
 #include "core/results/cells.h"
 #include "core/results/fields.h"
 #include "core/results/names.h"
@@ -28,6 +27,18 @@ namespace pelab::client {
 namespace {
 
 using render::Json;
+
+// The names of the files that every export has.
+std::vector<std::string> OwnNames() {
+  std::vector<std::string> names = {"README.md", "SHA256SUMS", "provenance.json", "specs.jsonl",
+                                    "sweep.yaml"};
+  for (const ExportTable& table :
+       {JobsTable({}), SummaryTable({}), CurvesTable(), HeadAblationsTable(), DepositsTable(),
+        AnalysesTable(), AttemptsTable()}) {
+    names.push_back(table.file);
+  }
+  return names;
+}
 
 class Exporter {
  public:
@@ -44,11 +55,10 @@ class Exporter {
     filter_.set_where(where);
     PELAB_ASSIGN_OR_RETURN(jobs_, source_.Jobs(filter_));
     if (!where.empty() && jobs_.empty()) {
-      return absl::NotFoundError(Concat("--where: no job of the sweep meets \"", where, "\""));
+      return NoJobMeets(source_, filter_, "no job of the sweep");
     }
     for (const v1::JobRow& job : jobs_) Note(job);
-    PELAB_RETURN_IF_ERROR(folder_.Write("sweep.yaml", sweep.document()));
-    PELAB_RETURN_IF_ERROR(WriteOwnFiles());
+    PELAB_RETURN_IF_ERROR(WriteDocument());
     PELAB_RETURN_IF_ERROR(WriteSpecs());
     PELAB_RETURN_IF_ERROR(WriteJobs());
     PELAB_RETURN_IF_ERROR(WriteCurves());
@@ -117,24 +127,19 @@ class Exporter {
     return absl::OkStatus();
   }
 
-  // The files of own encodings and data, where sweep.yaml looks for them. Those with paths that
-  // lead out of its folder are written by the last part of their paths.
-  absl::Status WriteOwnFiles() {
+  // sweep.yaml, and the files of own encodings and data where it looks for them.
+  absl::Status WriteDocument() {
+    const ExportedDocument document = PlaceOwnFiles(facts_.sweep, OwnNames());
+    PELAB_RETURN_IF_ERROR(folder_.Write("sweep.yaml", document.text));
+    facts_.own_files = document.files;
     std::set<std::string> written;
-    for (const v1::Override& override : facts_.sweep.overrides()) {
-      const std::string path = FileOfOverride(override);
-      if (path.empty()) continue;
-      const std::filesystem::path normal = std::filesystem::path(path).lexically_normal();
-      if (!IsPlainFileName(normal.filename().string())) continue;
-      const bool inside = normal.is_relative() && *normal.begin() != "..";
-      const std::string name = (inside ? normal : normal.filename()).string();
-      if (!written.insert(name).second) continue;
-      const auto parsed = experiment::ParseDeclaration(override.value());
-      const std::string sha256 = experiment::Sha256Of(parsed.declaration);
-      PELAB_RETURN_IF_ERROR(folder_.Begin(name));
+    for (const ExportedFile& file : document.files) {
+      if (!written.insert(file.name).second) continue;
+      PELAB_RETURN_IF_ERROR(folder_.Begin(file.name));
       const absl::Status read = source_.ReadArtifact(
-          sha256, [this](const std::string& piece) { return folder_.Append(piece); });
-      if (!read.ok()) return Annotate(read, Concat("the file ", path, " that the sweep names"));
+          file.sha256, [this](const std::string& piece) { return folder_.Append(piece); });
+      if (!read.ok())
+        return Annotate(read, Concat("the file ", file.path, " that the sweep names"));
       PELAB_RETURN_IF_ERROR(folder_.End());
     }
     return absl::OkStatus();

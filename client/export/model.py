@@ -18,7 +18,7 @@ import pathlib
 import re
 import struct
 import sys
-from typing import Any, Dict, Optional, Tuple
+from typing import Any, Dict, List, Optional, Tuple
 
 import torch
 from torch import Tensor, nn
@@ -196,19 +196,28 @@ class Own(Encoding):
 
     def __init__(self, spec: Spec, folder: pathlib.Path) -> None:
         super().__init__(spec, folder)
-        self.script = torch.jit.load(str(folder / "encoding.pt"), map_location="cpu").eval()
+        declared = {"pelab.json": ""}
+        self.script = torch.jit.load(str(folder / "encoding.pt"), map_location="cpu",
+                                     _extra_files=declared).eval()
         self.has = set(self.options["methods"]).__contains__
         sizes = {name: spec["model"][name] for name in ("layers", "heads", "d_model", "max_len")}
         sizes.update(head_size=self.d_model // self.heads,
                      causal=int(spec["model"]["mask"] == "causal"))
-        pairs = [pair.split("=") for pair in self.options["options"].split(",") if pair]
-        options = {name: float({"true": 1, "false": 0}.get(text, text)) for name, text in pairs}
+        options = self.numbers(json.loads(declared["pelab.json"])["options"])
         with torch.random.fork_rng(devices=[]), torch.no_grad():
             for seed, method, arguments in ((0, "configure", (sizes, options)),
                                             (spec["seed"], "reset", (spec["seed"],))):
                 torch.manual_seed(seed)
                 if hasattr(self.script, method):
                     self.call(method, *arguments)
+
+    def numbers(self, declared: List[Dict[str, Any]]) -> Dict[str, float]:
+        """The options for `configure`: 1 and 0 for true and false, the place of a choice."""
+        words = {"true": 1, "false": 0}
+        pairs = [pair.split("=") for pair in self.options["options"].split(",") if pair]
+        choices = {option["name"]: option.get("choices", []) for option in declared}
+        return {name: float(choices[name].index(text) if choices[name] else words.get(text, text))
+                for name, text in pairs}
 
     def call(self, method: str, *arguments: Any) -> Any:
         # Otherwise PyTorch replaces operations by fused ones after the first calls.

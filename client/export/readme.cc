@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <filesystem>
 #include <string_view>
 
 #include "client/claims/sheet_sweep.h"
@@ -56,6 +57,20 @@ std::string FileList(const std::vector<ExportTable>& tables,
                   is_table ? Concat(file.rows) : std::string(), " |\n");
   }
   return out + Concat("| `SHA256SUMS` | ", DescribeFile("SHA256SUMS"), " | |\n");
+}
+
+// Lists the paths that sweep.yaml has in place of those that were submitted.
+std::string OwnFilesText(const ExportFacts& facts) {
+  std::string list;
+  for (const ExportedFile& file : facts.own_files) {
+    const bool same = std::filesystem::path(file.path).lexically_normal() == file.name;
+    if (!same) list += Concat("- ", Code(file.path), " is ", Code(file.name), "\n");
+  }
+  return list.empty() ? ""
+                      : Concat(
+                            "Paths that led out of this folder, or to a file of the list, are "
+                            "others in `sweep.yaml`:\n\n",
+                            list, "\n");
 }
 
 std::string States(const ExportFacts& facts) {
@@ -175,6 +190,10 @@ render::Json ProvenanceOf(const ExportFacts& facts) {
   for (const v1::Override& override : sweep.overrides()) {
     overrides.push_back({{"field", override.field()}, {"value", override.value()}});
   }
+  Json own_files = Json::array();
+  for (const ExportedFile& file : facts.own_files) {
+    own_files.push_back({{"path", file.path}, {"file", file.name}, {"sha256", file.sha256}});
+  }
   Json environment = Json::object();
   for (const auto& [member, values] : facts.environment) environment[member] = values;
   return {{"pelab", facts.version},
@@ -189,6 +208,7 @@ render::Json ProvenanceOf(const ExportFacts& facts) {
             {"overrides", overrides},
             {"extensions",
              std::vector<std::string>(sweep.extensions().begin(), sweep.extensions().end())}}},
+          {"own_files", std::move(own_files)},
           {"where", facts.where.empty() ? Json(nullptr) : Json(facts.where)},
           {"jobs", facts.states},
           {"trained", facts.trained},
@@ -211,7 +231,8 @@ std::string ReadmeOf(const ExportFacts& facts, const std::vector<ExportTable>& t
       facts.where.empty()
           ? std::string()
           : Concat(" of those jobs of the sweep that meet the condition\n", Code(facts.where)),
-      ". They were written by pelab.\n\n", FileList(tables, files), "\n", MissingSection(facts),
+      ". They were written by pelab.\n\n", FileList(tables, files), "\n", OwnFilesText(facts),
+      MissingSection(facts),
       "## How cells are put together\n\nA cell is all jobs that differ in nothing but their seed "
       "(`seed`, and seeds of parts that follow it). `summary.csv` has\nthe mean over the trained "
       "jobs of a cell with its 95 % interval: mean ± `half_width`, by Student's t with n - 1 "

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "client/export/folder.h"
+#include "client/export/own_names.h"
 #include "client/export/tables.h"
 #include "core/render/json.h"
 #include "pelab/v1/results.pb.h"
@@ -27,6 +28,7 @@ struct ExportFacts {
   // By member of the environment: the values that attempts reported, with the number of attempts
   // for each.
   std::map<std::string, std::map<std::string, std::uint64_t>> environment;
+  std::vector<ExportedFile> own_files;
   std::int64_t first_started_at_ms = 0;
   std::int64_t last_ended_at_ms = 0;
 

@@ -209,7 +209,7 @@ PaperTable ResultsTable(const results::CellTable& cells) {
   bool incomplete = false;
   for (const results::Cell& cell : cells.cells) {
     const stats::SeedSummary& summary = cell.summary;
-    std::vector<std::string> row = cell.values;
+    std::vector<std::string> row = cell.shown;
     const bool marked = !summary.complete() && summary.mean.has_value();
     incomplete = incomplete || marked;
     row.push_back(form.Text(summary.mean) + (marked ? "*" : ""));
@@ -243,7 +243,7 @@ PaperTable ComparisonTable(const results::Comparison& comparison, const std::str
     table.columns.push_back({title, true});
   }
   for (const results::PairGroup& group : comparison.groups) {
-    std::vector<std::string> row = group.values;
+    std::vector<std::string> row = group.shown;
     row.push_back(form.Text(group.a.mean));
     row.push_back(form.Text(group.b.mean));
     const auto& mean = group.difference.mean;
@@ -257,7 +257,7 @@ PaperTable ComparisonTable(const results::Comparison& comparison, const std::str
   if (std::string diverged = results::DivergedText(comparison, name_a, name_b); !diverged.empty()) {
     table.notes.push_back(diverged + ".");
   }
-  for (const std::string& other : comparison.confounders) {
+  for (const std::string& other : results::ShownConfounders(comparison)) {
     table.notes.push_back(Concat("The sides also differ in ", other, "."));
   }
   return table;

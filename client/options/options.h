@@ -27,6 +27,7 @@ struct GlobalOptions {
   bool database_given = false;
   std::string output_name = "table";
   bool no_color = false;
+  std::string trace_file;  // of spans; empty: none
   rpc::ClientSecurity security;
 
   bool json_lines() const { return output_name == "jsonl"; }

@@ -1,12 +1,14 @@
 // The files of own encodings and data that a sweep file names.
 #pragma once
 
+#include <map>
 #include <string>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "client/source/data_source.h"
+#include "core/experiment/yaml_tree.h"
 #include "core/own_files/own_file.h"
 #include "pelab/v1/sweeps.pb.h"
 
@@ -23,8 +25,20 @@ absl::StatusOr<std::vector<OwnFile>> ReadOwnFiles(
     const std::string& document, const std::string& file_name,
     google::protobuf::RepeatedPtrField<v1::Override>* overrides);
 
+// The same for a sweep that is a part of a document. `prefix` is that of its paths in messages:
+// "sweep.".
+absl::StatusOr<std::vector<OwnFile>> ReadOwnFilesOf(
+    const experiment::YamlNode& sweep, const std::string& prefix, const std::string& file_name,
+    google::protobuf::RepeatedPtrField<v1::Override>* overrides);
+
 // The path of the file whose declaration the override is; empty for one that --set gave.
 std::string FileOfOverride(const v1::Override& override);
+
+// The document with other paths, where items name files of own encodings and data. Everything else
+// stays as it is written, unless a path is written in a way that cannot be replaced in its place:
+// then the whole document is written anew, as JSON.
+std::string RenameOwnFiles(const std::string& document,
+                           const std::map<std::string, std::string>& names);
 
 // Sends those that the coordinator lacks. What an upload that broke off has left there is not sent
 // again. Tries a few times while the coordinator is away.

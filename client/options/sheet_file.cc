@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "core/base/file.h"
+#include "core/base/json_text.h"
 #include "core/base/status.h"
 #include "core/base/strings.h"
 #include "core/claims/sheet_reader.h"
@@ -32,14 +33,41 @@ absl::StatusOr<std::vector<OwnFile>> TakeOwnFiles(const std::string& path, std::
   return files;
 }
 
+// The same for the inline sweep of the sheet `text`. `document` is this sweep as JSON.
+absl::StatusOr<std::vector<OwnFile>> TakeInlineFiles(const std::string& path,
+                                                     const std::string& text,
+                                                     std::string* document) {
+  std::vector<OwnFile> files;
+  const experiment::YamlResult yaml = experiment::ParseYaml(text, "document");
+  google::protobuf::RepeatedPtrField<v1::Override> declared;
+  for (const experiment::YamlMember& member : yaml.root->members) {
+    if (member.key->text != "sweep") continue;
+    PELAB_ASSIGN_OR_RETURN(files, ReadOwnFilesOf(*member.value, "sweep.", path, &declared));
+  }
+  if (files.empty()) return files;
+  nlohmann::json sweep = ParseJson(*document);
+  nlohmann::json& known = sweep["files"];
+  if (!known.is_object()) known = nlohmann::json::object();
+  for (const v1::Override& override : declared) {
+    known[FileOfOverride(override)] = ParseJson(override.value());
+  }
+  *document = sweep.dump();
+  return files;
+}
+
 }  // namespace
+
+std::string SentSweepDocument(const claims::Sheet& sheet, const std::string& sweep_document) {
+  return sweep_document == sheet.sweep_document ? "" : sweep_document;
+}
 
 absl::StatusOr<SheetFile> SheetOf(const v1::SheetRow& row) {
   PELAB_ASSIGN_OR_RETURN(claims::BoundSheet bound,
                          rpc::BindSheetDocument(row.document(), row.sweep_document()));
+  std::string sweep_document = SentSweepDocument(bound.sheet, row.sweep_document());
   return SheetFile{.name = row.name(),
                    .document = row.document(),
-                   .sweep_document = bound.sheet.sweep_file.empty() ? "" : row.sweep_document(),
+                   .sweep_document = std::move(sweep_document),
                    .sha256 = row.sha256(),
                    .bound = std::move(bound)};
 }
@@ -53,7 +81,9 @@ absl::StatusOr<SheetFile> LoadSheet(const std::string& path, std::string* file_i
   std::string document = sheet.sweep_document;
   std::vector<OwnFile> own_files;
   std::string sweep_path = path;  // an inline sweep is in the sheet
-  if (!sheet.sweep_file.empty()) {
+  if (sheet.sweep_file.empty()) {
+    PELAB_ASSIGN_OR_RETURN(own_files, TakeInlineFiles(path, text, &document));
+  } else {
     const bool absolute = sheet.sweep_file.front() == '/';
     sweep_path = absolute ? sheet.sweep_file : Concat(DirectoryOf(path), "/", sheet.sweep_file);
     const auto content = ReadFile(sweep_path, experiment::kMaxDocumentBytes);
@@ -79,7 +109,7 @@ absl::StatusOr<SheetFile> LoadSheet(const std::string& path, std::string* file_i
   if (!bound.bound) return rpc::ToStatus(bound.violations);
   return SheetFile{.name = path,
                    .document = text,
-                   .sweep_document = sheet.sweep_file.empty() ? "" : document,
+                   .sweep_document = SentSweepDocument(sheet, document),
                    .sha256 = claims::HashOf(text, document),
                    .bound = *std::move(bound.bound),
                    .own_files = std::move(own_files)};

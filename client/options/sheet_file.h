@@ -14,13 +14,17 @@ namespace pelab::client {
 struct SheetFile {
   std::string name;  // of the file
   std::string document;
-  std::string sweep_document;  // of the file that it names; empty if its sweep is inline
+  std::string sweep_document;  // SentSweepDocument
   std::string sha256;          // claims::HashOf both
   claims::BoundSheet bound;
-  // Those that the sweep's file names. `sweep_document` then says what they declare, so that the
-  // hash of the sheet is also that of their content.
+  // Those that the sweep names. `sweep_document` then says what they declare, so that the hash of
+  // the sheet is also that of their content.
   std::vector<OwnFile> own_files = {};
 };
+
+// Returns the sweep's document as it is registered beside the sheet. It is empty if the sweep is
+// the sheet's inline one as it stands there.
+std::string SentSweepDocument(const claims::Sheet& sheet, const std::string& sweep_document);
 
 // The registered sheet that `row` holds, with its documents, as if it had been read from files.
 absl::StatusOr<SheetFile> SheetOf(const v1::SheetRow& row);

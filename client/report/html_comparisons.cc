@@ -81,7 +81,7 @@ Json RowOf(const Encoding& encoding, const results::Comparison& comparison,
   const results::DivergedPairs diverged = results::DivergedOf(group);
   Json values = Json::object();
   for (std::size_t i = 0; i < comparison.columns.size(); ++i) {
-    values[comparison.columns[i]] = group.values[i];
+    values[comparison.columns[i]] = group.shown[i];
   }
   return {{"encoding", encoding.name},
           {"task", job.task()},
@@ -97,7 +97,7 @@ Json RowOf(const Encoding& encoding, const results::Comparison& comparison,
           {"of", group.pairs.size()},
           {"diverged", diverged.a},
           {"baseline_diverged", diverged.b},
-          {"confounders", comparison.confounders}};
+          {"confounders", results::ShownConfounders(comparison)}};
 }
 
 // The first epoch, from 0, with a test accuracy of at least `kHalf`; censored at the last epoch if

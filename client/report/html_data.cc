@@ -3,11 +3,13 @@
 #include <functional>
 #include <optional>
 #include <utility>
+#include <vector>
 
 #include "core/base/strings.h"
 #include "core/results/deposits.h"
 #include "core/results/rows.h"
 #include "core/results/shortcuts.h"
+#include "core/results/split_scores.h"
 #include "core/stats/seeds.h"
 
 namespace pelab::client {
@@ -20,7 +22,7 @@ using render::Json;
 std::string ValueIn(const results::CellTable& cells, const results::Cell& cell,
                     const std::string& column) {
   for (std::size_t i = 0; i < cells.columns.size(); ++i) {
-    if (cells.columns[i] == column) return cell.values[i];
+    if (cells.columns[i] == column) return cell.shown[i];
   }
   return "";
 }
@@ -61,7 +63,7 @@ Json CellJson(const ReportInput& input, const results::Cell& cell) {
   const results::CellTable& cells = input.cells;
   const CellName name = NameOf(cells, cell);
   Json values = Json::object();
-  for (std::size_t i = 0; i < cells.columns.size(); ++i) values[cells.columns[i]] = cell.values[i];
+  for (std::size_t i = 0; i < cells.columns.size(); ++i) values[cells.columns[i]] = cell.shown[i];
   Json jobs = Json::array();
   for (const v1::JobRow& job : cell.jobs) {
     jobs.push_back(
@@ -122,8 +124,8 @@ CellName NameOf(const results::CellTable& cells, const results::Cell& cell) {
   std::vector<std::string> words, own, axis;
   for (std::size_t i = 0; i < cells.columns.size(); ++i) {
     const std::string& column = cells.columns[i];
-    if (column == "task" || column == "protocol" || cell.values[i] == "-") continue;
-    words.push_back(column == "pe" ? cell.values[i] : Concat(column, "=", cell.values[i]));
+    if (column == "task" || column == "protocol" || cell.shown[i] == "-") continue;
+    words.push_back(column == "pe" ? cell.shown[i] : Concat(column, "=", cell.shown[i]));
     if (column != "pe") (column.starts_with("pe.") ? own : axis).push_back(words.back());
   }
   const v1::JobRow& job = cell.jobs.front();
@@ -166,6 +168,29 @@ Json Deposits(const ReportInput& input) {
   return rows;
 }
 
+Json Splits(const ReportInput& input) {
+  const results::SplitScores scores = results::CollectSplitScores(input.splits);
+  Json rows = Json::array();
+  for (std::size_t c = 0; c < input.cells.cells.size(); ++c) {
+    for (const std::string& split : scores.names) {
+      std::vector<double> chances;
+      const auto accuracy_of = [&](const v1::JobRow& job) -> std::optional<double> {
+        const results::SplitScore* score = scores.Find(job.job_id(), split);
+        if (score == nullptr) return std::nullopt;
+        chances.push_back(score->chance);
+        return score->accuracy();
+      };
+      Json accuracy = Summary(input.cells.cells[c], accuracy_of);
+      if (chances.empty()) continue;
+      rows.push_back({{"cell", c},
+                      {"split", split},
+                      {"accuracy", std::move(accuracy)},
+                      {"chance", stats::Mean(chances)}});
+    }
+  }
+  return rows;
+}
+
 Json TestAccuracy(const results::Cell& cell) {
   return Summary(cell,
                  [](const auto& job) { return If(job.has_test_accuracy(), job.test_accuracy()); });
@@ -195,6 +220,7 @@ render::Json ReportData(const ReportInput& input, const ReportOptions& options) 
           {"set_up", report::SetUp(input)},
           {"comparisons", report::Comparisons(input)},
           {"epochs_to_half", report::EpochsToHalf(input)},
+          {"splits", report::Splits(input)},
           {"sheets", report::Sheets(input)},
           {"curves", report::Curves(input, options.all_seeds)},
           {"head_counts", report::HeadCounts(input)},

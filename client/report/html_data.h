@@ -65,6 +65,10 @@ render::Json SetUp(const ReportInput& input);
 // the first encoding), paired by seed with all other settings equal. "without" lists encodings that
 // have no pair, and why.
 render::Json Comparisons(const ReportInput& input);
+// [{"cell", "split", "accuracy", "chance"}]: for each group and split of its data the accuracy as a
+// summary over the seeds, and the mean accuracy of guessing. Empty without the analysis
+// split_accuracy.
+render::Json Splits(const ReportInput& input);
 // [{"cell", "median", "reached", "of"}]: the epoch, from 0, by which at least half of the done
 // seeds had reached a test accuracy of 0.5. A seed that never reaches it counts as slower than all
 // others. The median is null if the median seed never reaches it.

@@ -37,10 +37,10 @@ std::vector<std::string> Varied(const results::CellTable& cells, const results::
   std::vector<std::string> words;
   for (std::size_t i = 0; i < cells.columns.size(); ++i) {
     const std::string& column = cells.columns[i];
-    if (column == "pe" || column == "task" || column == "pe.heads" || cell.values[i] == "-") {
+    if (column == "pe" || column == "task" || column == "pe.heads" || cell.shown[i] == "-") {
       continue;
     }
-    words.push_back(column == "protocol" ? cell.values[i] : Concat(column, "=", cell.values[i]));
+    words.push_back(column == "protocol" ? cell.shown[i] : Concat(column, "=", cell.shown[i]));
   }
   return words;
 }

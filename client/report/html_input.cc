@@ -5,6 +5,7 @@
 #include <set>
 #include <utility>
 
+#include "client/terminal/unknown_values.h"
 #include "core/base/status.h"
 #include "core/base/strings.h"
 
@@ -50,6 +51,12 @@ class Input {
     return absl::OkStatus();
   }
 
+  // NOT_FOUND: the condition leaves nothing.
+  absl::Status NothingMeets() const {
+    // A value that one sweep lacks may be in another, so several sweeps get no hint.
+    if (filters_.size() == 1) return NoJobMeets(source_, filters_[0], "no job of these sweeps");
+    return absl::NotFoundError(Concat("--where: no job of these sweeps meets \"", where_, "\""));
+  }
   bool empty() const { return input_.jobs.empty(); }
 
   absl::Status ReadCurves() {
@@ -78,6 +85,8 @@ class Input {
       Take(s, heads, input_.heads);
       PELAB_ASSIGN_OR_RETURN(auto deposits, source_.Deposits(filters_[s]));
       Take(s, deposits, input_.deposits);
+      PELAB_ASSIGN_OR_RETURN(auto splits, source_.Analyses(filters_[s], "split_accuracy"));
+      Take(s, splits, input_.splits);
     }
     return absl::OkStatus();
   }
@@ -159,7 +168,7 @@ absl::StatusOr<ReportInput> ReadReportInput(DataSource& source,
   for (const std::string& sweep : sweeps) PELAB_RETURN_IF_ERROR(input.AddSweep(sweep));
   PELAB_RETURN_IF_ERROR(input.MakeCells());
   if (!where.empty() && input.empty()) {
-    return absl::NotFoundError(Concat("--where: no job of these sweeps meets \"", where, "\""));
+    return input.NothingMeets();
   }
   progress("curves");
   PELAB_RETURN_IF_ERROR(input.ReadCurves());

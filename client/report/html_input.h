@@ -39,7 +39,8 @@ struct ReportInput {
   std::unordered_map<std::int64_t, JobCurve> curves;
   std::vector<v1::HeadAblationRow> heads;
   std::vector<v1::DepositRow> deposits;
-  results::Variants variants;  // of the head ablations
+  results::Variants variants;           // of the head ablations
+  std::vector<v1::AnalysisRow> splits;  // the analyses split_accuracy
   std::vector<v1::AttemptRow> attempts;
   std::vector<ReportSheet> sheets;
 };

@@ -14,6 +14,7 @@
 #include "core/db/read/reader.h"
 #include "core/results/job_list.h"
 #include "pelab/v1/admin.pb.h"
+#include "pelab/v1/allocations.pb.h"
 #include "pelab/v1/claims.pb.h"
 #include "pelab/v1/fleet.pb.h"
 #include "pelab/v1/maintenance.pb.h"
@@ -146,6 +147,13 @@ class Coordinator : public DataSource {
   virtual absl::StatusOr<v1::Principal> ChangePrincipal(
       const v1::ChangePrincipalRequest& request) = 0;
   virtual absl::StatusOr<v1::PrincipalToken> RotateToken(const v1::RotateTokenRequest& request) = 0;
+  // Queues of pelab-scale (allocations.proto), and the demand for a kind of slot.
+  virtual absl::StatusOr<v1::ListQueuesResponse> ListQueues() = 0;
+  virtual absl::StatusOr<v1::QueueRow> PutQueue(const v1::PutQueueRequest& request) = 0;
+  virtual absl::StatusOr<v1::QueueRow> RemoveQueue(const v1::RemoveQueueRequest& request) = 0;
+  virtual absl::StatusOr<v1::QueueRow> PauseQueue(const v1::PauseQueueRequest& request) = 0;
+  virtual absl::StatusOr<v1::QueueRow> ResumeQueue(const v1::ResumeQueueRequest& request) = 0;
+  virtual absl::StatusOr<v1::DemandResponse> Demand(const v1::DemandRequest& request) = 0;
   // Calls `on_update` with a snapshot immediately and after every change, until every job has
   // ended. CANCELLED if `canceller` (may be null) is cancelled.
   virtual absl::Status Watch(const std::string& sweep,

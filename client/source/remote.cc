@@ -16,6 +16,7 @@
 #include "core/rpc/address.h"
 #include "core/rpc/status.h"
 #include "pelab/v1/admin.grpc.pb.h"
+#include "pelab/v1/allocations.grpc.pb.h"
 #include "pelab/v1/claims.grpc.pb.h"
 #include "pelab/v1/fleet.grpc.pb.h"
 #include "pelab/v1/maintenance.grpc.pb.h"
@@ -36,7 +37,8 @@ class RemoteCoordinator final : public Coordinator, private db::RowReader {
         fleet_(v1::Fleet::NewStub(channel)),
         transfer_(v1::Transfer::NewStub(channel)),
         admin_(v1::Admin::NewStub(channel)),
-        claims_(v1::Claims::NewStub(channel)) {}
+        claims_(v1::Claims::NewStub(channel)),
+        allocations_(v1::Allocations::NewStub(channel)) {}
 
   absl::Status ReadArtifact(
       const std::string& sha256,
@@ -132,6 +134,25 @@ class RemoteCoordinator final : public Coordinator, private db::RowReader {
   }
   absl::StatusOr<v1::PrincipalToken> RotateToken(const v1::RotateTokenRequest& request) override {
     return Answer<v1::PrincipalToken>(*admin_, &v1::Admin::Stub::RotateToken, request);
+  }
+  absl::StatusOr<v1::ListQueuesResponse> ListQueues() override {
+    return Answer<v1::ListQueuesResponse>(*allocations_, &v1::Allocations::Stub::ListQueues,
+                                          v1::ListQueuesRequest());
+  }
+  absl::StatusOr<v1::QueueRow> PutQueue(const v1::PutQueueRequest& request) override {
+    return Answer<v1::QueueRow>(*allocations_, &v1::Allocations::Stub::PutQueue, request);
+  }
+  absl::StatusOr<v1::QueueRow> RemoveQueue(const v1::RemoveQueueRequest& request) override {
+    return Answer<v1::QueueRow>(*allocations_, &v1::Allocations::Stub::RemoveQueue, request);
+  }
+  absl::StatusOr<v1::QueueRow> PauseQueue(const v1::PauseQueueRequest& request) override {
+    return Answer<v1::QueueRow>(*allocations_, &v1::Allocations::Stub::PauseQueue, request);
+  }
+  absl::StatusOr<v1::QueueRow> ResumeQueue(const v1::ResumeQueueRequest& request) override {
+    return Answer<v1::QueueRow>(*allocations_, &v1::Allocations::Stub::ResumeQueue, request);
+  }
+  absl::StatusOr<v1::DemandResponse> Demand(const v1::DemandRequest& request) override {
+    return Answer<v1::DemandResponse>(*fleet_, &v1::Fleet::Stub::Demand, request);
   }
   absl::Status Watch(const std::string& sweep,
                      const std::function<void(const v1::SweepUpdate&)>& on_update,
@@ -347,6 +368,7 @@ class RemoteCoordinator final : public Coordinator, private db::RowReader {
   std::unique_ptr<v1::Transfer::Stub> transfer_;
   std::unique_ptr<v1::Admin::Stub> admin_;
   std::unique_ptr<v1::Claims::Stub> claims_;
+  std::unique_ptr<v1::Allocations::Stub> allocations_;
 };
 
 }  // namespace

@@ -9,12 +9,14 @@
 
 #include "client/terminal/ablation_maps.h"
 #include "client/terminal/columns.h"
+#include "client/terminal/metric_text.h"
 #include "client/terminal/plot.h"
 #include "client/terminal/table.h"
 #include "core/base/json_text.h"
 #include "core/base/strings.h"
 #include "core/render/json.h"
 #include "core/render/text.h"
+#include "core/results/split_scores.h"
 #include "core/results/variants.h"
 #include "core/stats/deposit.h"
 
@@ -221,6 +223,45 @@ std::string RemovalText(const Group& group, const render::Style& style) {
          "\n" + RemovalTable(curves, one_seed, style);
 }
 
+// The accuracies of one group on one split, by seed.
+struct OfSplit {
+  std::string name;
+  std::vector<stats::SeedResult> accuracies;
+  std::vector<double> chances;
+};
+
+void AddSplits(const v1::AnalysisRow& row, std::vector<OfSplit>& splits) {
+  for (const results::SplitScore& score : results::SplitScoresOf(row)) {
+    auto found = std::find_if(splits.begin(), splits.end(),
+                              [&](const OfSplit& one) { return one.name == score.name; });
+    if (found == splits.end()) found = splits.insert(found, {score.name, {}, {}});
+    found->chances.push_back(score.chance);
+    found->accuracies.push_back({stats::SeedResult::State::kDone, score.accuracy()});
+  }
+}
+
+void AddSplitRows(const Group& group, render::Table& table) {
+  std::vector<OfSplit> splits;
+  for (const v1::AnalysisRow* row : group.rows) AddSplits(*row, splits);
+  for (const OfSplit& split : splits) {
+    stats::SeedSummary summary = stats::Summarize(split.accuracies);
+    results::ClipShare(summary);
+    std::vector<std::string> values = group.cell->shown;
+    values.insert(values.end(),
+                  {split.name, render::Fixed(summary.mean, 4), IntervalText(summary, 4),
+                   render::Fixed(stats::Mean(split.chances), 4),
+                   Concat(split.accuracies.size(), "/", group.cell->jobs.size())});
+    const bool complete = split.accuracies.size() == group.cell->jobs.size();
+    table.AddRow(values, complete ? "" : "33");
+  }
+}
+
+// "split_accuracy", or "split_accuracy: first 100 examples".
+std::string VariantTitle(const results::Variant& variant) {
+  const std::string parameters = results::Describe(variant);
+  return parameters.empty() ? variant.name : Concat(variant.name, ": ", parameters);
+}
+
 // The groups of one analysis, each drawn by `draw`. A result that cannot be read is reported in
 // place of its drawing.
 template <typename Draw>
@@ -237,6 +278,12 @@ std::string DrawGroups(const results::CellTable& cells, const std::vector<v1::An
     }
   }
   return text;
+}
+
+std::string VariantText(const results::Variant& variant, const render::Table& table, bool first,
+                        const render::Style& style) {
+  const std::string title = render::Wrap(render::Escape(VariantTitle(variant)), style.width);
+  return Concat(first ? "" : "\n", render::Paint(style, "1", title), "\n", table.Render(style));
 }
 
 std::string IntactText(const Group& group) {
@@ -270,7 +317,7 @@ std::string AnalysisTableText(const results::CellTable& cells,
   for (const char* name : {"examples", "intact", "seeds"}) columns.push_back({name, Align::kRight});
   std::map<results::Variant, render::Table> tables;
   for (const Group& group : GroupsOf(cells, rows, "")) {
-    std::vector<std::string> values = group.cell->values;
+    std::vector<std::string> values = group.cell->shown;
     values.insert(values.end(), {TotalText(group), IntactText(group),
                                  Concat(group.rows.size(), "/", group.cell->jobs.size())});
     const bool complete = group.rows.size() == group.cell->jobs.size();
@@ -278,10 +325,26 @@ std::string AnalysisTableText(const results::CellTable& cells,
   }
   std::string text;
   for (const auto& [variant, table] : tables) {
-    const std::string title = Concat(variant.name, ": ", results::Describe(variant));
-    text += Concat(text.empty() ? "" : "\n",
-                   render::Paint(style, "1", render::Wrap(render::Escape(title), style.width)),
-                   "\n", table.Render(style));
+    text += VariantText(variant, table, text.empty(), style);
+  }
+  return text;
+}
+
+std::string SplitAccuracyText(const results::CellTable& cells,
+                              const std::vector<v1::AnalysisRow>& rows,
+                              const render::Style& style) {
+  std::vector<render::Column> columns = LeadingColumns(cells);
+  columns.push_back({"split"});
+  for (const char* name : {"accuracy", "95% interval", "chance", "seeds"}) {
+    columns.push_back({name, Align::kRight});
+  }
+  std::map<results::Variant, render::Table> tables;
+  for (const Group& group : GroupsOf(cells, rows, "split_accuracy")) {
+    AddSplitRows(group, tables.try_emplace(group.variant, columns).first->second);
+  }
+  std::string text;
+  for (const auto& [variant, table] : tables) {
+    text += VariantText(variant, table, text.empty(), style);
   }
   return text;
 }

@@ -28,4 +28,9 @@ std::string CumulativeAblationText(const results::CellTable& cells,
                                    const std::vector<v1::AnalysisRow>& rows,
                                    const render::Style& style);
 
+// split_accuracy: one table per variant, with one line per group and split: the mean accuracy and
+// its interval over seeds, and the accuracy of guessing. Results that cannot be read are left out.
+std::string SplitAccuracyText(const results::CellTable& cells,
+                              const std::vector<v1::AnalysisRow>& rows, const render::Style& style);
+
 }  // namespace pelab::client

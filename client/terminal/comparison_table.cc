@@ -16,7 +16,7 @@ using Align = render::Column::Align;
 std::vector<std::string> RowText(const results::Comparison& comparison,
                                  const results::PairGroup& group) {
   const int decimals = DecimalsOf(comparison.metric);
-  std::vector<std::string> cells = group.values;
+  std::vector<std::string> cells = group.shown;
   cells.push_back(render::Fixed(group.a.mean, decimals));
   cells.push_back(render::Fixed(group.b.mean, decimals));
   const std::optional<double>& mean = group.difference.mean;
@@ -43,7 +43,7 @@ std::string ExamplesText(const results::Comparison& comparison, const std::strin
     for (const results::Pair& pair : group.pairs) {
       if (!pair.examples) continue;
       any = true;
-      std::vector<std::string> cells = group.values;
+      std::vector<std::string> cells = group.shown;
       cells.push_back(Concat(pair.a.seed()));
       cells.push_back(Concat(pair.examples->only_a));
       cells.push_back(Concat(pair.examples->only_b));
@@ -92,7 +92,7 @@ std::string ComparisonText(const results::Comparison& comparison, const std::str
                        : "percentile bootstrap of the mean",
                    "; p: paired t test, two-sided\n");
   }
-  for (const std::string& other : comparison.confounders) {
+  for (const std::string& other : results::ShownConfounders(comparison)) {
     text += Concat("the sides also differ in ", render::Escape(other), "\n");
   }
   if (std::string diverged = results::DivergedText(comparison, name_a, name_b); !diverged.empty()) {

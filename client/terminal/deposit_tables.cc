@@ -34,7 +34,7 @@ std::string TopText(const results::DepositGroup& group) {
 std::string OfText(int count, int of) { return of == 0 ? "-" : Concat(count, "/", of); }
 
 std::vector<std::string> RowText(const results::DepositGroup& g, bool with_layer) {
-  std::vector<std::string> cells = g.cell->values;
+  std::vector<std::string> cells = g.cell->shown;
   if (with_layer) cells.push_back(!g.variant ? "-" : g.layer ? Concat(*g.layer) : "all");
   const std::string mark = g.seeds.complete() || g.seeds.n == 0 ? "" : "~";
   cells.push_back(g.max_drop.mean ? mark + MeanText(g.max_drop, 100, 1) : "-");

@@ -9,6 +9,7 @@
 
 #include "client/terminal/table.h"
 #include "core/base/json_text.h"
+#include "core/base/short_hashes.h"
 #include "core/base/strings.h"
 #include "core/render/text.h"
 #include "core/results/rows.h"
@@ -100,8 +101,13 @@ std::string Section(const std::string& title, const Json& rows, const std::strin
   if (rows.empty()) return Concat(title, ": no difference\n");
   render::Table table(
       {{title}, {a, render::Column::Align::kLeft, true}, {b, render::Column::Align::kLeft, true}});
+  ShortHashes hashes;
   for (const Json& row : rows) {
-    table.AddRow({row.at("field").get<std::string>(), Shown(row.at("a")), Shown(row.at("b"))});
+    for (const char* side : {"a", "b"}) hashes.Add(Shown(row.at(side)));
+  }
+  for (const Json& row : rows) {
+    table.AddRow({row.at("field").get<std::string>(), hashes.In(Shown(row.at("a"))),
+                  hashes.In(Shown(row.at("b")))});
   }
   return table.Render(style);
 }

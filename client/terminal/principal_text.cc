@@ -41,7 +41,7 @@ std::string EndText(const v1::Principal& principal) {
 
 }  // namespace
 
-const std::vector<std::string> kRoleNames = {"reader", "submitter", "operator", "worker"};
+const std::vector<std::string> kRoleNames = {"reader", "submitter", "operator", "worker", "scaler"};
 
 std::string PrincipalState(const v1::Principal& principal, absl::Time now) {
   if (principal.disabled()) return "disabled";

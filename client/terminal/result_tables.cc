@@ -98,7 +98,7 @@ std::string CellTableText(const results::CellTable& table, const render::Style& 
   render::Table text(columns);
   for (const results::Cell& cell : table.cells) {
     const stats::SeedSummary& s = cell.summary;
-    std::vector<std::string> cells = cell.values;
+    std::vector<std::string> cells = cell.shown;
     const std::string mark = s.complete() || !s.mean ? "" : "~";
     cells.push_back(mark + render::Fixed(s.mean, decimals));
     cells.push_back(IntervalText(s, decimals));

@@ -6,6 +6,7 @@
 #include "client/limits.h"
 #include "client/options/filter.h"
 #include "client/terminal/row_stream.h"
+#include "client/terminal/unknown_values.h"
 #include "core/base/status.h"
 #include "core/base/strings.h"
 #include "core/catalog/catalog.h"
@@ -108,12 +109,17 @@ render::Json SweepsJson(const DataSource& source, const std::vector<v1::Sweep>& 
 absl::StatusOr<int> PutJobs(const Context& context, DataSource& source,
                             const v1::JobFilter& filter) {
   RowStream stream(context, {{"jobs", render::Json::array()}}, results::kJobColumns);
-  return stream.Finish(source.ReadJobs(filter, [&](v1::ListJobsResponse& page) {
+  std::size_t count = 0;
+  const auto on_page = [&](v1::ListJobsResponse& page) {
     results::JobList jobs;
     jobs.Add(std::move(page));
+    count += jobs.size();
     for (const v1::JobRow& job : jobs) stream.Add(results::ToJson(job, jobs.SpecOf(job)));
     return stream.EndPage();
-  }));
+  };
+  PELAB_ASSIGN_OR_RETURN(const int code, stream.Finish(source.ReadJobs(filter, on_page)));
+  PELAB_RETURN_IF_ERROR(NoteUnknownValues(context, source, filter, count));
+  return code;
 }
 
 }  // namespace pelab::client

@@ -131,9 +131,9 @@ absl::StatusOr<render::Grid> SweepGrid::Look() {
     std::string task;
     for (std::size_t i = 0; i < table.columns.size(); ++i) {
       if (is_task(table.columns[i])) {
-        task = cell.values[i];
+        task = cell.shown[i];
       } else {
-        names.push_back(cell.values[i]);
+        names.push_back(cell.shown[i]);
       }
     }
     const std::string label = Join(names, " ");

@@ -24,7 +24,7 @@ std::string NameOf(v1::Role role) {
 
 std::optional<v1::Role> ParseRole(absl::string_view name) {
   for (const v1::Role role :
-       {v1::ROLE_READER, v1::ROLE_SUBMITTER, v1::ROLE_OPERATOR, v1::ROLE_WORKER}) {
+       {v1::ROLE_READER, v1::ROLE_SUBMITTER, v1::ROLE_OPERATOR, v1::ROLE_WORKER, v1::ROLE_SCALER}) {
     if (NameOf(role) == name) return role;
   }
   return std::nullopt;
@@ -32,6 +32,10 @@ std::optional<v1::Role> ParseRole(absl::string_view name) {
 
 bool Suffices(v1::Role role, const v1::Needs& needs) {
   if (role == v1::ROLE_WORKER) return needs.role() == v1::ROLE_WORKER || needs.worker_too();
+  if (role == v1::ROLE_SCALER) {
+    return needs.role() == v1::ROLE_SCALER || needs.role() == v1::ROLE_READER;
+  }
+  if (needs.role() == v1::ROLE_SCALER) return role == v1::ROLE_OPERATOR;
   return needs.role() != v1::ROLE_WORKER && role >= needs.role();
 }
 

@@ -10,7 +10,7 @@
 
 namespace pelab::access {
 
-// "reader", "submitter", "operator" or "worker"; "unknown" for a role of a newer version.
+// "reader", "submitter", "operator", "worker" or "scaler"; "unknown" for a role of a newer version.
 std::string NameOf(v1::Role role);
 // nullopt if no role is called so.
 std::optional<v1::Role> ParseRole(absl::string_view name);

@@ -12,6 +12,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
+#include "core/base/log_scope.h"
 #include "core/base/utf8.h"
 
 namespace pelab {
@@ -34,6 +35,25 @@ void AppendJsonString(std::string_view text, std::string* out) {
     }
   }
   absl::StrAppend(out, "\"", EscapeJson(quoted), "\"");
+}
+
+void AppendField(absl::string_view name, const std::string& value, std::string* line) {
+  if (value.empty()) return;
+  absl::StrAppend(line, ",\"", name, "\":");
+  AppendJsonString(value, line);
+}
+void AppendField(absl::string_view name, std::int64_t value, std::string* line) {
+  if (value != 0) absl::StrAppend(line, ",\"", name, "\":", value);
+}
+
+void AppendIds(const LogIds& ids, std::string* line) {
+  AppendField("trace_id", ids.trace_id, line);
+  AppendField("span_id", ids.span_id, line);
+  AppendField("principal", ids.principal, line);
+  AppendField("sweep_id", ids.sweep_id, line);
+  AppendField("job_id", ids.job_id, line);
+  AppendField("attempt_id", ids.attempt_id, line);
+  AppendField("worker_id", ids.worker_id, line);
 }
 
 // The message of a line of text: names of workers, errors of trainers and the like come from
@@ -70,6 +90,7 @@ class JsonFormatter final : public spdlog::formatter {
     AppendJsonString(program_, &line);
     line += ",\"message\":";
     AppendJsonString(PayloadOf(message), &line);
+    AppendIds(CurrentLogIds(), &line);  // the logger formats on the thread that logs
     line += "}\n";
     destination.append(line.data(), line.data() + line.size());
   }

@@ -9,8 +9,9 @@
 namespace pelab {
 
 struct LogOptions {
-  std::string format = "text";  // text | json (one object per line: time, level, program, message)
-  std::string level = "info";   // trace | debug | info | warning | error | off
+  // text | json (one object per line: time, level, program, message, and the ids of LogScope)
+  std::string format = "text";
+  std::string level = "info";  // trace | debug | info | warning | error | off
 };
 
 // Makes spdlog's default logger write to standard error, with color only on a terminal. A message

@@ -7,6 +7,7 @@
 // The sanitizers look for exactly these names.
 // NOLINTBEGIN(bugprone-reserved-identifier)
 extern "C" const char* __lsan_default_suppressions();
+extern "C" const char* __tsan_default_options();
 extern "C" const char* __tsan_default_suppressions();
 
 // Status::Unref is listed because the references of a Status are counted in libabsl_status, which
@@ -47,4 +48,10 @@ mutex:pelab::Listener::Leave
 deadlock:libgrpc
 )";
 }
+
+// A report is suppressed by the functions of either access. Those of the earlier one are known only
+// as far back as the history of its thread reaches. Without this, the history of a busy thread of
+// gRPC was too short for the entry ^grpc::, which covers a virtual call on the reactor of a stream
+// right before another thread deletes it.
+extern "C" const char* __tsan_default_options() { return "history_size=5"; }
 // NOLINTEND(bugprone-reserved-identifier)

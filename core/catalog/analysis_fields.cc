@@ -56,6 +56,9 @@ std::vector<Field> AnalysisFields() {
       MaxExamples("cumulative_ablation.max_examples", "cumulative_ablation", 2000),
 
       MaxExamples("example_correctness.max_examples", "example_correctness", 0),
+
+      IntField("split_accuracy.max_examples", "split_accuracy", 0, 1e9, Always(Whole(0)),
+               "examples", "evaluate on the first so many examples of each split; 0 for all"),
   };
 }
 

@@ -108,6 +108,9 @@ const std::vector<Entry>& Analyses() {
       {"example_correctness", 1,
        "which test examples the model has right, to compare two models example by example",
        "McNemar 1947"},
+      {"split_accuracy", 1,
+       "accuracy on the training examples, the test set and every other split of own data",
+       "docs/own-data.md"},
   };
   return entries;
 }

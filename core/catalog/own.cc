@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <iterator>
 
 #include "core/catalog/catalog.h"
 
@@ -29,6 +30,12 @@ bool IsOwnName(std::string_view text) {
                      [](char c) { return IsLower(c) || IsDigit(c) || c == '_'; });
 }
 
+bool IsChoiceName(std::string_view text) {
+  constexpr std::string_view kOthers[] = {"true", "false", "null", "nan", "inf", "infinity"};
+  return IsOwnName(text) &&
+         std::find(std::begin(kOthers), std::end(kOthers), text) == std::end(kOthers);
+}
+
 bool IsHash(std::string_view text) {
   return text.size() == kNoFile.size() && std::all_of(text.begin(), text.end(), [](char c) {
            return IsDigit(c) || (c >= 'a' && c <= 'f');
@@ -47,7 +54,8 @@ bool IsOptionsText(std::string_view text) {
     if (equals == std::string_view::npos) return false;
     const std::string_view name = one.substr(0, equals), value = one.substr(equals + 1);
     if (!IsOwnName(name) || name <= before) return false;
-    if (value != "true" && value != "false" && !IsCanonicalNumber(value)) return false;
+    const bool is_flag = value == "true" || value == "false";
+    if (!is_flag && !IsChoiceName(value) && !IsCanonicalNumber(value)) return false;
     before = name;
     at = comma + 1;
   }

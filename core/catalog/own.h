@@ -22,7 +22,15 @@ bool IsHash(std::string_view text);
 inline constexpr std::string_view kNoFile =
     "0000000000000000000000000000000000000000000000000000000000000000";
 
-// "" or "alpha=0.5,beta=2": names in ascending order, each once, with a number, true or false.
+inline constexpr std::string_view kChoiceNameRule =
+    "a lower-case letter, then up to 39 lower-case letters, digits or underscores, and none of "
+    "true, false, null, nan, inf and infinity";
+// A word that kChoiceNameRule describes. The words that it excludes read as another kind of value,
+// in a document or in the text of options.
+bool IsChoiceName(std::string_view text);
+
+// "" or "alpha=0.5,form=log": names in ascending order, each once, with a number, true, false or
+// the name of a choice.
 bool IsOptionsText(std::string_view text);
 
 }  // namespace pelab::catalog

@@ -138,8 +138,8 @@ std::vector<Field> OwnFields() {
       BoolField("pe.causal_only", "own", Always(false),
                 "whether the file declares that it needs model.mask causal"),
       TextField("pe.options", "own", IsOptionsText,
-                "name=value, in the order of the names, such as alpha=0.5,beta=2", Always(Text("")),
-                "the values of the options that the file declares"),
+                "name=value, in the order of the names, such as alpha=0.5,form=log",
+                Always(Text("")), "the values of the options that the file declares"),
   };
 }
 

@@ -13,6 +13,7 @@
 #include "core/catalog/catalog.h"
 #include "core/claims/metric.h"
 #include "core/db/read/spec_filter.h"
+#include "core/results/metrics.h"
 
 namespace pelab::claims {
 namespace {
@@ -180,7 +181,7 @@ class Binder {
       }
       terms.push_back({both.front(), term.weight});
     }
-    if (!CheckLayers(claim, terms)) return false;
+    if (!CheckLayers(claim, terms) || !CheckSplit(claim, terms)) return false;
     BoundClaim bound{.claim = index,
                      .id = name.empty() ? claim.id : Concat(claim.id, "[", name, "]"),
                      .each = each};
@@ -199,6 +200,23 @@ class Binder {
         return Fail(claim.place, Concat(layer),
                     Concat("layer ", layer, " does not exist: the models of ", cell.pe_label,
                            " have ", layers, ", which count from 0"));
+      }
+    }
+    return true;
+  }
+
+  // A split that the data do not have would never have an accuracy.
+  bool CheckSplit(const Claim& claim, const std::vector<BoundTerm>& terms) {
+    for (const std::string& name : MetricsOf(claim)) {
+      const auto metric = results::ParseMetric(name);
+      if (!metric.ok() || metric->source != results::Metric::Source::kSplit) continue;
+      for (const BoundTerm& term : terms) {
+        const Cell& cell = bound_.configurations[term.configuration];
+        const std::vector<std::string> splits = bound_.sweep.SplitsOf(cell.job);
+        if (std::find(splits.begin(), splits.end(), metric->split) != splits.end()) continue;
+        return Fail(claim.place, name,
+                    Concat(cell.task_label, " has no split ", metric->split,
+                           "; its splits: ", Join(splits, ", ")));
       }
     }
     return true;
@@ -242,15 +260,20 @@ class Binder {
 }  // namespace
 
 absl::Status CheckCanBeSettled(const BoundSheet& sheet) {
+  std::set<std::string, std::less<>> measured;
   for (const experiment::Analysis& analysis : sheet.sweep.analyses()) {
-    if (analysis.name == "head_ablation") return absl::OkStatus();
+    measured.insert(analysis.name);
   }
   for (const BoundClaim& bound : sheet.claims) {
-    if (!IsAboutAblation(sheet.sheet.claims[bound.claim].metric)) continue;
-    return absl::InvalidArgumentError(
-        Concat("claim ", bound.id, " is about what heads are worth, but the jobs of sweep ",
-               Escape(sheet.sweep.name()),
-               " do not measure it; the sweep needs analyses: [head_ablation]"));
+    for (const std::string& metric : MetricsOf(sheet.sheet.claims[bound.claim])) {
+      const std::string_view analysis = AnalysisOf(metric);
+      if (analysis.empty() || measured.count(analysis) > 0) continue;
+      return absl::InvalidArgumentError(
+          Concat("claim ", bound.id, " is about ",
+                 IsAboutAblation(metric) ? "what heads are worth" : metric,
+                 ", but the jobs of sweep ", Escape(sheet.sweep.name()),
+                 " do not measure it; the sweep needs analyses: [", analysis, "]"));
+    }
   }
   return absl::OkStatus();
 }

@@ -79,14 +79,15 @@ Evidence Weigh(const BoundSheet& sheet, const BoundClaim& bound, const Outcomes&
                std::int64_t first_seed, std::int64_t end_seed) {
   const Claim& claim = sheet.sheet.claims[bound.claim];
   const std::string name = ValueName(claim);
+  const std::vector<std::string> metrics = MetricsOf(claim);
   const std::vector<std::size_t> cells = CellsOf(bound);
-  const bool ablation = IsAboutAblation(claim.metric);
   Evidence evidence;
   for (std::int64_t seed = first_seed; seed < std::min(end_seed, kFirstPilotSeed); ++seed) {
     const auto is_open = [&](std::size_t cell) {
       const Outcome& outcome = outcomes.Of(cell, seed);
-      const bool done = outcome.state == Outcome::State::kDone;
-      return outcome.state == Outcome::State::kOpen || (done && ablation && !outcome.ablated);
+      const auto lacks = [&](const std::string& metric) { return outcome.Lacks(metric); };
+      return outcome.state == Outcome::State::kOpen ||
+             std::any_of(metrics.begin(), metrics.end(), lacks);
     };
     if (std::any_of(cells.begin(), cells.end(), is_open)) break;
     SeedEvidence found{.seed = seed};

@@ -52,8 +52,8 @@ std::vector<EValues> EValuesOf(std::span<const Evidence> claims);
 // The positions of the cells of all the claim's statistics, each once, ascending.
 std::vector<std::size_t> CellsOf(const BoundClaim& claim);
 
-// Weighs the seeds first_seed … end_seed - 1, without those for pilots. A claim about ablations
-// waits for the seed's head ablation.
+// Weighs the seeds first_seed … end_seed - 1, without those for pilots. A claim waits
+// for the analyses of the seed that its metrics need.
 Evidence Weigh(const BoundSheet& sheet, const BoundClaim& claim, const Outcomes& outcomes,
                std::int64_t first_seed, std::int64_t end_seed);
 

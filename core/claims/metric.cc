@@ -34,6 +34,18 @@ bool IsFraction(const std::string& metric) {
   return parsed.ok() && (results::IsShare(*parsed) || metric == "max_drop");
 }
 
+std::vector<std::string> MetricsOf(const Claim& claim) {
+  if (!claim.eligible) return {claim.metric};
+  return {claim.metric, claim.eligible->metric};
+}
+
+std::string_view AnalysisOf(const std::string& metric) {
+  if (IsAboutAblation(metric)) return "head_ablation";
+  const auto parsed = results::ParseMetric(metric);
+  const bool split = parsed.ok() && parsed->source == results::Metric::Source::kSplit;
+  return split ? "split_accuracy" : "";
+}
+
 bool IsAboutAblation(const std::string& metric) {
   const auto& properties = Properties();
   if (std::find(properties.begin(), properties.end(), metric) != properties.end()) return true;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -26,6 +27,12 @@ absl::Status CheckMetric(Kind kind, const std::string& metric);
 
 // Whether the metric lies in 0 to 1, so that differences lie in -1 to 1.
 bool IsFraction(const std::string& metric);
+
+// The metrics of a claim: what it is about, and what makes a seed eligible.
+std::vector<std::string> MetricsOf(const Claim& claim);
+
+// The analysis whose result the metric needs, "head_ablation" or "split_accuracy"; empty: none.
+std::string_view AnalysisOf(const std::string& metric);
 
 // Whether the metric is about what removing something costs. Such a claim is judged only on seeds
 // that have learned something.

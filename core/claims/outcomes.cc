@@ -127,8 +127,7 @@ std::vector<Metric> PlainMetrics(const Sheet& sheet) {
     if (metric.ok() && metric->source != Metric::Source::kDeposit) metrics[name] = *metric;
   };
   for (const Claim& claim : sheet.claims) {
-    add(claim.metric);
-    if (claim.eligible) add(claim.eligible->metric);
+    for (const std::string& metric : MetricsOf(claim)) add(metric);
   }
   std::vector<Metric> all;
   all.reserve(metrics.size());
@@ -147,6 +146,13 @@ class Builder {
     for (const auto& [accuracy, epochs] : rows.epochs_to) {
       epochs_to_[accuracy] = results::EpochsValues(epochs);
     }
+    for (const Metric& metric : metrics_) {
+      if (metric.source != Metric::Source::kSplit) continue;
+      // The sheet was bound, so the split is there. Without rows there are no values yet.
+      splits_[metric.name] =
+          results::SplitValues(rows.splits, metric).value_or(results::MetricValues());
+    }
+    for (const v1::AnalysisRow& row : rows.splits) scored_.insert(row.job_id());
     for (const v1::AttemptRow& attempt : rows.attempts) {  // the last one of a job decides
       if (attempt.error_kind() == state::Name(state::ErrorKind::kNonFiniteLoss)) {
         not_finite_.insert(attempt.job_id());
@@ -181,7 +187,8 @@ class Builder {
     const experiment::Cell& cell = sheet_.configurations[configuration];
     const auto stored = ablations_.find(row.job_id());
     const Ablation* ablation = stored == ablations_.end() ? nullptr : Choose(stored->second, cell);
-    outcome.ablated = ablation != nullptr;
+    if (ablation != nullptr) outcome.analyses.insert("head_ablation");
+    if (scored_.count(row.job_id()) > 0) outcome.analyses.insert("split_accuracy");
     for (const Claim& claim : sheet_.sheet.claims) {
       if (!IsAboutAblation(claim.metric)) continue;
       const auto value = AblationValue(claim, ablation, cell.job.Int("model.layers"));
@@ -193,6 +200,7 @@ class Builder {
  private:
   std::optional<double> PlainValue(const v1::JobRow& row, const Metric& metric) const {
     if (metric.source == Metric::Source::kJob) return results::MetricOf(row, metric);
+    if (metric.source == Metric::Source::kSplit) return SplitValue(row, metric);
     const auto of_accuracy = epochs_to_.find(metric.accuracy);
     if (of_accuracy == epochs_to_.end()) return std::nullopt;
     const auto found = of_accuracy->second.find(row.job_id());
@@ -200,11 +208,20 @@ class Builder {
     return std::numeric_limits<double>::infinity();  // it never got there
   }
 
+  std::optional<double> SplitValue(const v1::JobRow& row, const Metric& metric) const {
+    const auto& values = splits_.at(metric.name);
+    const auto found = values.find(row.job_id());
+    if (found == values.end()) return std::nullopt;
+    return found->second;
+  }
+
   const BoundSheet& sheet_;
   std::vector<Metric> metrics_;
   Ablations ablations_;
   std::unordered_map<std::string, std::size_t> positions_;  // by template
   std::map<double, results::MetricValues> epochs_to_;
+  std::map<std::string, results::MetricValues> splits_;  // by metric
+  std::set<std::int64_t> scored_;                        // jobs that have split_accuracy
   std::set<std::int64_t> not_finite_;  // jobs whose last attempt had a loss that was not finite
 };
 
@@ -251,6 +268,20 @@ Outcomes OutcomesOf(const BoundSheet& sheet, const StoredRows& rows) {
     outcomes.Set(*configuration, row.seed(), builder.OutcomeOf(*configuration, row));
   }
   return outcomes;
+}
+
+bool Outcome::Lacks(const std::string& metric) const {
+  const std::string_view analysis = AnalysisOf(metric);
+  return state == State::kDone && !analysis.empty() && analyses.count(analysis) == 0;
+}
+
+bool Needs(const Sheet& sheet, std::string_view analysis) {
+  for (const Claim& claim : sheet.claims) {
+    for (const std::string& metric : MetricsOf(claim)) {
+      if (AnalysisOf(metric) == analysis) return true;
+    }
+  }
+  return false;
 }
 
 std::vector<double> EpochsToOf(const Sheet& sheet) {

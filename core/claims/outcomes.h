@@ -5,7 +5,9 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -24,9 +26,13 @@ struct Outcome {
   };
   State state = State::kOpen;
   std::map<std::string, double> values;  // by ValueName; an undefined value is absent
-  // Whether a head ablation is stored. A training that is done can still lack its analyses.
-  bool ablated = false;
+  // The names of the analyses that are stored, among those that claims are about. A training that
+  // is done can still lack its analyses.
+  std::set<std::string, std::less<>> analyses;
   double wall_seconds = 0;
+
+  // Whether the training is done but not the analysis that the metric needs.
+  bool Lacks(const std::string& metric) const;
 };
 
 class Outcomes {
@@ -56,6 +62,7 @@ struct StoredRows {
   std::vector<v1::DepositRow> deposits;
   std::map<double, std::vector<v1::EpochsToRow>> epochs_to;  // by accuracy
   std::vector<v1::AttemptRow> attempts;                      // of failed jobs, or of all
+  std::vector<v1::AnalysisRow> splits;                       // the analyses split_accuracy
 };
 
 // The outcomes of the sheet's configurations. Of several generations of a job the latest counts.
@@ -65,5 +72,8 @@ Outcomes OutcomesOf(const BoundSheet& sheet, const StoredRows& rows);
 
 // The accuracies x of the metrics epochs_to(x) that the sheet names.
 std::vector<double> EpochsToOf(const Sheet& sheet);
+
+// Whether the sheet names a metric that needs this analysis.
+bool Needs(const Sheet& sheet, std::string_view analysis);
 
 }  // namespace pelab::claims

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <set>
+#include <string>
 
 #include "core/claims/metric.h"
 #include "core/stats/e_value.h"
@@ -15,17 +17,26 @@ constexpr std::pair<Standing, const char*> kStandings[] = {{Standing::kOpen, "op
                                                            {Standing::kAllSeeds, "all seeds"},
                                                            {Standing::kFutile, "futile"}};
 
-// The cells of open claims; with `ablation`, of those about ablations alone.
-std::set<std::size_t> OpenCells(const BoundSheet& sheet, std::span<const ClaimState> states,
-                                bool ablation) {
-  std::set<std::size_t> cells;
+// The cells of open claims, with the metrics that they are about.
+std::map<std::size_t, std::set<std::string>> OpenCells(const BoundSheet& sheet,
+                                                       std::span<const ClaimState> states) {
+  std::map<std::size_t, std::set<std::string>> cells;
   for (std::size_t i = 0; i < sheet.claims.size(); ++i) {
     const BoundClaim& claim = sheet.claims[i];
     if (states[i].standing != Standing::kOpen) continue;
-    if (ablation && !IsAboutAblation(sheet.sheet.claims[claim.claim].metric)) continue;
-    for (const std::size_t cell : CellsOf(claim)) cells.insert(cell);
+    const Claim& of_sheet = sheet.sheet.claims[claim.claim];
+    for (const std::size_t cell : CellsOf(claim)) {
+      for (const std::string& metric : MetricsOf(of_sheet)) cells[cell].insert(metric);
+    }
   }
   return cells;
+}
+
+// The first of the metrics whose analysis is still to come; empty: there is none.
+std::string FirstLacking(const Outcome& outcome, const std::set<std::string>& metrics) {
+  const auto lacks = [&](const std::string& metric) { return outcome.Lacks(metric); };
+  const auto found = std::find_if(metrics.begin(), metrics.end(), lacks);
+  return found == metrics.end() ? "" : *found;
 }
 
 // How many seeds can be expected to be eligible, of `most` that a claim can have: the same share of
@@ -80,9 +91,10 @@ std::optional<Standing> ParseStanding(std::string_view name) {
 
 std::optional<Round> NextRound(const BoundSheet& sheet, const Registration& registration,
                                const Round* last, std::span<const ClaimState> states) {
-  const std::set<std::size_t> cells = OpenCells(sheet, states, /*ablation=*/false);
+  const auto cells = OpenCells(sheet, states);
   if (cells.empty()) return std::nullopt;
-  Round round{.first_seed = registration.first_seed, .cells = {cells.begin(), cells.end()}};
+  Round round{.first_seed = registration.first_seed};
+  for (const auto& [cell, metrics] : cells) round.cells.push_back(cell);
   if (last != nullptr) {
     round.number = last->number + 1;
     round.first_seed = last->end_seed;
@@ -100,14 +112,17 @@ std::optional<Round> NextRound(const BoundSheet& sheet, const Registration& regi
 
 std::vector<OpenCell> OpenCellsOf(const BoundSheet& sheet, const Round& round,
                                   std::span<const ClaimState> states, const Outcomes& outcomes) {
-  const std::set<std::size_t> ablated = OpenCells(sheet, states, /*ablation=*/true);
+  const auto metrics = OpenCells(sheet, states);
   std::vector<OpenCell> open;
   for (std::int64_t seed = round.first_seed; seed < round.end_seed; ++seed) {
     for (const std::size_t cell : round.cells) {
       const Outcome& outcome = outcomes.Of(cell, seed);
-      const bool done = outcome.state == Outcome::State::kDone;
-      const bool lacks = done && !outcome.ablated && ablated.count(cell) > 0;
-      if (outcome.state == Outcome::State::kOpen || lacks) open.push_back({cell, seed, lacks});
+      const auto of_cell = metrics.find(cell);
+      const std::string lacks =
+          of_cell == metrics.end() ? "" : FirstLacking(outcome, of_cell->second);
+      if (outcome.state == Outcome::State::kOpen || !lacks.empty()) {
+        open.push_back({cell, seed, lacks});
+      }
     }
   }
   return open;

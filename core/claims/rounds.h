@@ -65,7 +65,7 @@ std::optional<Round> NextRound(const BoundSheet& sheet, const Registration& regi
 struct OpenCell {
   std::size_t configuration = 0;
   std::int64_t seed = 0;
-  bool lacks_ablation = false;  // it is trained
+  std::string lacks;  // the metric whose analysis is to come, if it is trained; otherwise empty
 };
 std::vector<OpenCell> OpenCellsOf(const BoundSheet& sheet, const Round& round,
                                   std::span<const ClaimState> states, const Outcomes& outcomes);

@@ -1,17 +1,14 @@
 // Reads the rows that a sheet is judged on.
 #pragma once
 
-#include <algorithm>
-
 #include "absl/status/statusor.h"
 #include "core/base/status.h"
-#include "core/claims/metric.h"
 #include "core/claims/outcomes.h"
 
 namespace pelab::claims {
 
 // The rows of the jobs that `filter` selects. `source` has the functions Jobs, EpochsTo, Attempts,
-// HeadAblations and Deposits, each of which returns the whole list or an error.
+// Analyses, HeadAblations and Deposits, each of which returns the whole list or an error.
 template <typename Source>
 absl::StatusOr<StoredRows> LoadRows(Source& source, const v1::JobFilter& filter,
                                     const Sheet& sheet) {
@@ -23,10 +20,10 @@ absl::StatusOr<StoredRows> LoadRows(Source& source, const v1::JobFilter& filter,
   v1::JobFilter failed = filter;
   failed.add_states(v1::JOB_STATE_FAILED);
   PELAB_ASSIGN_OR_RETURN(rows.attempts, source.Attempts(failed));
-  const bool ablations =
-      std::any_of(sheet.claims.begin(), sheet.claims.end(),
-                  [](const Claim& claim) { return IsAboutAblation(claim.metric); });
-  if (!ablations) return rows;
+  if (Needs(sheet, "split_accuracy")) {
+    PELAB_ASSIGN_OR_RETURN(rows.splits, source.Analyses(filter, "split_accuracy"));
+  }
+  if (!Needs(sheet, "head_ablation")) return rows;
   PELAB_ASSIGN_OR_RETURN(rows.heads, source.HeadAblations(filter));
   PELAB_ASSIGN_OR_RETURN(rows.deposits, source.Deposits(filter));
   return rows;

@@ -13,6 +13,9 @@ namespace {
 constexpr std::int64_t kOne = kMaxSeed;
 constexpr std::int64_t kOther = kMaxSeed - 1;
 
+// Some kilobytes each. With `order: cells_first`, a combination comes again after all others.
+constexpr std::size_t kMostShared = 1000;
+
 // The fields in which the two jobs differ. nullopt if one of these fields has another value than
 // the seed, or if one of them is more than a source of randomness (a switch, or a field with a
 // legacy value).
@@ -44,7 +47,6 @@ CellMaker::Shared CellMaker::Share(std::uint64_t index) const {
   const SweepPlan& plan = *sweep_.plan_;
   const Combination combination = plan.CombinationAt(index);
   Shared shared;
-  shared.combination = index;
   const Job job = plan.MakeJobOf(combination, kOne);
   auto following = Following(job, plan.MakeJobOf(combination, kOther));
   if (!following) return shared;
@@ -55,23 +57,28 @@ CellMaker::Shared CellMaker::Share(std::uint64_t index) const {
   return shared;
 }
 
+const CellMaker::Shared& CellMaker::SharedOf(std::uint64_t combination) {
+  const auto found = shared_.find(combination);
+  if (found != shared_.end()) return found->second;
+  if (shared_.size() >= kMostShared) shared_.clear();
+  return shared_.emplace(combination, Share(combination)).first->second;
+}
+
 std::optional<Cell> CellMaker::At(std::uint64_t ordinal) {
   if (ordinal >= sweep_.cells()) return std::nullopt;
   const SweepPlan& plan = *sweep_.plan_;
   const SweepPlan::Position position = plan.PositionOf(ordinal);
-  if (!shared_ || shared_->combination != position.combination) {
-    shared_ = Share(position.combination);
-  }
-  if (!shared_->known) return sweep_.At(ordinal);
-  Cell cell = shared_->cell;
+  const Shared& shared = SharedOf(position.combination);
+  if (!shared.known) return sweep_.At(ordinal);
+  Cell cell = shared.cell;
   cell.ordinal = ordinal;
   cell.job.seed = position.seed;
-  for (const std::string& field : shared_->following) cell.job.values[field] = position.seed;
+  for (const std::string& field : shared.following) cell.job.values[field] = position.seed;
   const Combination combination = plan.CombinationAt(position.combination);
   if (plan.IsRepeat(combination, cell.job) || plan.IsExcluded(combination, cell.job)) {
     return std::nullopt;
   }
-  cell.canonical_json = FillTemplate(shared_->spec_template, position.seed);
+  cell.canonical_json = FillTemplate(shared.spec_template, position.seed);
   cell.key = KeyOf(cell.canonical_json);
   return cell;
 }

@@ -1,11 +1,12 @@
 // Computes the cells of a sweep one after the other, with the same results as Sweep::At. Most cells
-// differ from the previous cell only in their seed. For such a cell, only the parts that depend on
+// differ from an earlier cell only in their seed. For such a cell, only the parts that depend on
 // the seed are computed again. Not thread-safe.
 #pragma once
 
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "core/experiment/sweep.h"
@@ -21,7 +22,6 @@ class CellMaker {
  private:
   // The parts that all seeds of a combination share.
   struct Shared {
-    std::uint64_t combination = 0;
     Cell cell;                           // computed for some other seed
     std::vector<std::string> following;  // fields whose value is the seed
     std::string spec_template;
@@ -29,9 +29,10 @@ class CellMaker {
   };
 
   Shared Share(std::uint64_t combination) const;
+  const Shared& SharedOf(std::uint64_t combination);
 
   Sweep sweep_;
-  std::optional<Shared> shared_;
+  std::unordered_map<std::uint64_t, Shared> shared_;  // by combination
 };
 
 }  // namespace pelab::experiment

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/base/quoted.h"
+#include "core/experiment/own_need.h"
 
 namespace pelab::experiment {
 
@@ -42,5 +43,9 @@ bool FlagMember(const nlohmann::json& json, const std::string& where, const char
 double NumberMember(const nlohmann::json& json, const std::string& where, const char* name);
 std::int64_t IntegerMember(const nlohmann::json& json, const std::string& where, const char* name,
                            std::int64_t least, std::int64_t most);
+
+// The member `needs` of an encoding's declaration, by ascending field, and the same as JSON.
+std::vector<OwnNeed> NeedsMember(const nlohmann::json& json);
+nlohmann::ordered_json NeedsJson(const std::vector<OwnNeed>& needs);
 
 }  // namespace pelab::experiment

@@ -142,10 +142,13 @@ double ChanceAccuracy(const Job& job) {
   return 1 / static_cast<double>(ScoredClasses(job));
 }
 
-std::int64_t ScoredClasses(const Job& job) {
+bool LeavesZeroOut(const Job& job) {
   const bool has_class_zero = job.Choice("task.label_space") == "exact" || FirstLabel(job) == 0;
-  const bool leaves_zero_out = job.Choice("task.scored_classes") == "nonzero" && has_class_zero;
-  return std::max<std::int64_t>(1, LabelCount(job) - (leaves_zero_out ? 1 : 0));
+  return job.Choice("task.scored_classes") == "nonzero" && has_class_zero;
+}
+
+std::int64_t ScoredClasses(const Job& job) {
+  return std::max<std::int64_t>(1, LabelCount(job) - (LeavesZeroOut(job) ? 1 : 0));
 }
 
 std::string TaskLabel(const Job& job) {

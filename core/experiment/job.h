@@ -40,6 +40,8 @@ Job MakeJob(std::string_view protocol, std::string_view pe, std::string_view tas
 // Reports every value outside its range. If all are in range, reports every constraint that does
 // not hold. Empty for a job that may run.
 std::vector<Violation> CheckJob(const Job& job);
+// Whether task.scored_classes leaves examples out that the job can have: those of class 0.
+bool LeavesZeroOut(const Job& job);
 // The number of classes that the job's examples can have and are scored on, at least 1. Classes
 // that task.scored_classes leaves out and classes that no label has do not count.
 std::int64_t ScoredClasses(const Job& job);

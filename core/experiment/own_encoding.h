@@ -6,12 +6,14 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 #include "core/catalog/catalog.h"
+#include "core/experiment/own_need.h"
 
 namespace pelab::experiment {
 
@@ -19,16 +21,18 @@ namespace pelab::experiment {
 inline constexpr std::string_view kDeclarationName = "pelab.json";
 inline constexpr std::size_t kMaxEncodingBytes = 64 << 20;  // of the file
 inline constexpr std::size_t kMaxOwnOptions = 32;
+inline constexpr std::size_t kMaxOwnChoices = 32;  // of one option
 
 struct OwnOption {
   std::string name;
-  catalog::FieldType type = catalog::FieldType::kReal;  // kBool, kInt or kReal
+  catalog::FieldType type = catalog::FieldType::kReal;  // kBool, kInt, kReal or kChoice
   double min = 0;                                       // inclusive range of kInt and kReal
   double max = 0;
+  std::vector<std::string> choices;  // of kChoice: 2 to kMaxOwnChoices, in the declaration's order
   catalog::Value default_value;
   std::string help;
 
-  // The field pe.NAME. It refers to `full_name`, which must outlive it.
+  // The field pe.NAME. It refers to `full_name` and to this option, which must outlive it.
   catalog::Field ToField(const std::string& full_name) const;
 };
 
@@ -39,6 +43,9 @@ struct OwnEncoding {
   std::vector<std::string> methods;  // in the order of catalog::kOwnMethods
   bool causal_only = false;
   std::vector<OwnOption> options;  // in ascending order of their names
+  std::vector<OwnNeed> needs;      // in ascending order of their fields
+  // Whether it is meant for longer sequences than it was trained on. nullopt: not declared.
+  std::optional<bool> extrapolates;
   std::string help;
 };
 
@@ -51,8 +58,14 @@ std::string ToJson(const OwnEncoding& encoding);
 
 // The text of the field pe.options: the value given for each option, or its default.
 std::string OptionsText(const OwnEncoding& encoding, const catalog::Values& given);
-// The same text as numbers by name; true and false are 1 and 0. `text` must be one that the field
-// accepts.
-std::vector<std::pair<std::string, double>> OptionValues(std::string_view text);
+
+// The numbers that the module's `configure` gets for a text of the field pe.options: 1 for true, 0
+// for false, and for a choice its place among the choices, counted from 0.
+struct OptionValuesResult {
+  std::vector<std::pair<std::string, double>> values;  // by option, in the order of the names
+  std::string problem;  // for people: where the text does not fit the declaration
+};
+// `text` must be one that the field accepts.
+OptionValuesResult OptionValues(const OwnEncoding& encoding, std::string_view text);
 
 }  // namespace pelab::experiment

@@ -19,7 +19,13 @@ std::int64_t Ranged(const Json& json, const char* name, const char* field) {
                        static_cast<std::int64_t>(range.max));
 }
 
-OwnSplit ReadSplit(const Json& json, const std::set<std::string>& known) {
+double ChanceMember(const Json& json, const std::string& where, const char* name) {
+  const double chance = NumberMember(json, where, name);
+  if (chance < 0 || chance > 1) Fail(where + "." + name + " must be from 0 to 1");
+  return chance;
+}
+
+OwnSplit ReadSplit(const Json& json, std::int64_t length, const std::set<std::string>& known) {
   if (!json.is_object()) Fail("a split of the declaration is not an object");
   OwnSplit split;
   split.name = TextMember(json, "a split", "name", 100);
@@ -28,17 +34,23 @@ OwnSplit ReadSplit(const Json& json, const std::set<std::string>& known) {
   }
   const std::string where = "split " + split.name;
   if (known.count(split.name) > 0) Fail(where + " is declared twice");
-  OnlyMembers(json, where, {"name", "examples", "targets", "chance", "repeats"});
+  OnlyMembers(json, where,
+              {"name", "examples", "targets", "chance", "chance_nonzero", "repeats", "longest"});
   constexpr std::int64_t kMost = 2'000'000'000;
   split.examples = IntegerMember(json, where, "examples", 1, kMost);
   split.targets = IntegerMember(json, where, "targets", 1, kMost);
   split.repeats = IntegerMember(json, where, "repeats", 0, split.examples);
-  split.chance = NumberMember(json, where, "chance");
-  if (split.chance < 0 || split.chance > 1) Fail(where + ".chance must be from 0 to 1");
+  split.chance = ChanceMember(json, where, "chance");
+  if (json.contains("chance_nonzero")) {
+    split.chance_nonzero = ChanceMember(json, where, "chance_nonzero");
+  }
+  if (json.contains("longest")) {
+    split.longest = IntegerMember(json, where, "longest", 1, length);
+  }
   return split;
 }
 
-std::vector<OwnSplit> ReadSplits(const Json& json) {
+std::vector<OwnSplit> ReadSplits(const Json& json, std::int64_t length) {
   const auto found = json.find("splits");
   if (found == json.end() || !found->is_array() || found->size() < 2 ||
       found->size() > kMaxOwnSplits) {
@@ -47,7 +59,7 @@ std::vector<OwnSplit> ReadSplits(const Json& json) {
   std::vector<OwnSplit> splits;
   std::set<std::string> known;
   for (const Json& one : *found) {
-    splits.push_back(ReadSplit(one, known));
+    splits.push_back(ReadSplit(one, length, known));
     known.insert(splits.back().name);
   }
   if (splits.front().name != kTrainSplit) Fail("the declaration's first split must be train");
@@ -75,7 +87,7 @@ OwnTask Read(std::string_view text) {
     Fail("the declaration's targets must be sequence or position, not " + Quoted(targets));
   }
   task.by_position = targets == "position";
-  task.splits = ReadSplits(json);
+  task.splits = ReadSplits(json, task.length);
   return task;
 }
 
@@ -118,11 +130,14 @@ std::string ToJson(const OwnTask& task) {
   json["padded"] = task.padded;
   json["splits"] = nlohmann::ordered_json::array();
   for (const OwnSplit& split : task.splits) {
-    json["splits"].push_back({{"name", split.name},
-                              {"examples", split.examples},
-                              {"targets", split.targets},
-                              {"chance", split.chance},
-                              {"repeats", split.repeats}});
+    nlohmann::ordered_json one = {{"name", split.name},
+                                  {"examples", split.examples},
+                                  {"targets", split.targets},
+                                  {"chance", split.chance}};
+    if (split.chance_nonzero) one["chance_nonzero"] = *split.chance_nonzero;
+    one["repeats"] = split.repeats;
+    if (split.longest > 0) one["longest"] = split.longest;
+    json["splits"].push_back(std::move(one));
   }
   if (!task.help.empty()) json["help"] = task.help;
   return json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);

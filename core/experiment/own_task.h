@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -25,7 +26,11 @@ struct OwnSplit {
   // The accuracy without looking at the tokens: what the file says, or that of always answering the
   // most frequent label of the training split.
   double chance = 0;
+  // The same among the targets of other classes than class 0, for task.scored_classes nonzero.
+  // Absent if it is equal, if the file says what chance is, and in older declarations.
+  std::optional<double> chance_nonzero;
   std::int64_t repeats = 0;  // examples whose tokens are those of a training example
+  std::int64_t longest = 0;  // tokens of its longest sequence, without padding; 0: not declared
 };
 
 struct OwnTask {

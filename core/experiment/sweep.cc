@@ -143,6 +143,14 @@ Extension Add(const Sweep& sweep, std::string_view seeds, const SeedSet& combina
 
 }  // namespace
 
+std::vector<std::string> Sweep::SplitsOf(const Job& job) const {
+  if (job.HasField("task.file")) {
+    const auto found = plan_->splits.find(job.Choice("task.file"));
+    if (found != plan_->splits.end()) return found->second;
+  }
+  return {std::string(kTrainSplit), "test"};
+}
+
 std::optional<Cell> Sweep::At(std::uint64_t ordinal) const {
   if (ordinal >= cells_) return std::nullopt;
   const SweepPlan::Position position = plan_->PositionOf(ordinal);
@@ -192,29 +200,72 @@ Extension ExtendAgain(const Sweep& sweep, std::string_view seeds) {
   return Add(sweep, seeds.substr(0, of), some);
 }
 
-std::vector<std::string> NotesOn(const Sweep& sweep) {
-  const SweepPlan& plan = SweepParser::PlanOf(sweep);
+namespace {
+
+// Whether a rule excludes the combination's job for every seed.
+bool IsExcluded(const SweepPlan& plan, const Combination& combination, const Job& job) {
+  return std::any_of(plan.rules.begin(), plan.rules.end(), [&](const ExcludeRule& rule) {
+    return !rule.seeds && rule.MatchesButSeed(job, combination.protocol->name);
+  });
+}
+
+// The first thing to say about how the sweep compares encodings; empty: nothing.
+std::string NoteOnComparison(const SweepPlan& plan) {
   const auto other_pe = [&](const Item& item) { return item.name != plan.pes.front().name; };
-  if (std::none_of(plan.pes.begin(), plan.pes.end(), other_pe)) return {};
+  if (std::none_of(plan.pes.begin(), plan.pes.end(), other_pe)) return "";
   std::set<std::string> labels;
   std::vector<catalog::ComparedJob> compared;
   for (std::uint64_t i = 0; i < plan.CountCombinations(); ++i) {
     const Combination combination = plan.CombinationAt(i);
     const Job job = plan.MakeJobOf(combination, 0);
-    const bool excluded =
-        std::any_of(plan.rules.begin(), plan.rules.end(), [&](const ExcludeRule& rule) {
-          return !rule.seeds && rule.MatchesButSeed(job, combination.protocol->name);
-        });
-    if (excluded) continue;
+    if (IsExcluded(plan, combination, job)) continue;
     const auto label = labels.insert(catalog::ProtocolLabel(job.pe, job.task, job.values)).first;
     const catalog::ComparedJob one = {*label, combination.pe->name, job.Real("train.beta1"),
                                       job.Real("train.beta2")};
     if (std::find(compared.begin(), compared.end(), one) != compared.end()) continue;
     compared.push_back(one);
-    const std::string note = catalog::NoteOnComparison(compared);
-    if (!note.empty()) return {note};
+    std::string note = catalog::NoteOnComparison(compared);
+    if (!note.empty()) return note;
   }
-  return {};
+  return "";
+}
+
+// Empty unless the job's test split has longer sequences than the training split.
+std::string NoteOnLengths(const OwnEncoding& encoding, const OwnTask& data, const Job& job) {
+  const OwnSplit& train = data.splits.front();
+  const OwnSplit* test = data.Find(job.Choice("task.test"));
+  if (test == nullptr || train.longest == 0 || test->longest <= train.longest) return "";
+  return "the encoding " + encoding.name + " declares extrapolates: false, but the split " +
+         test->name + " of the data " + data.name + " has sequences of up to " +
+         std::to_string(test->longest) + " tokens, and its training split of up to " +
+         std::to_string(train.longest);
+}
+
+// One note for each encoding that does not extrapolate and each split that needs it to.
+std::vector<std::string> NotesOnLengths(const SweepPlan& plan) {
+  std::vector<std::string> notes;
+  for (std::uint64_t i = 0; i < plan.CountCombinations(); ++i) {
+    const Combination combination = plan.CombinationAt(i);
+    const auto& encoding = combination.pe->encoding;
+    const auto& data = combination.task->data;
+    if (encoding == nullptr || encoding->extrapolates.value_or(true) || data == nullptr) continue;
+    const Job job = plan.MakeJobOf(combination, 0);
+    if (IsExcluded(plan, combination, job)) continue;
+    std::string note = NoteOnLengths(*encoding, *data, job);
+    if (note.empty() || std::find(notes.begin(), notes.end(), note) != notes.end()) continue;
+    notes.push_back(std::move(note));
+  }
+  return notes;
+}
+
+}  // namespace
+
+std::vector<std::string> NotesOn(const Sweep& sweep) {
+  const SweepPlan& plan = SweepParser::PlanOf(sweep);
+  std::vector<std::string> notes = NotesOnLengths(plan);
+  std::string note = NoteOnComparison(plan);
+  if (!note.empty()) notes.insert(notes.begin(), std::move(note));
+  return notes;
 }
 
 SweepResult ParseSweep(std::string_view document, const std::vector<Override>& overrides) {

@@ -69,10 +69,14 @@ class Sweep {
   std::uint64_t cells() const { return cells_; }
   // The cell at `ordinal` < cells(). nullopt in three cases: an `exclude` rule removes it; an axis
   // has no meaning for the job (pe.base for nope), which then appears only at that axis's first
-  // value; or an earlier protocol gives the same job. Seeds vary fastest, then tasks, PEs and
-  // `axes` in document order; protocols vary slowest. Cells of seeds that were added to the sweep
-  // later come after all earlier cells, in the same order. Use cell_maker.h to read many cells.
+  // value; or an earlier protocol gives the same job. Seeds vary fastest (unless `order` says
+  // otherwise), then tasks, PEs and `axes` in document order; protocols vary slowest. Cells of
+  // seeds that were added to the sweep later come after all earlier cells, in the same order. Use
+  // cell_maker.h to read many cells.
   std::optional<Cell> At(std::uint64_t ordinal) const;
+
+  // The splits of a cell's data, "train" first: those of its file, or "train" and "test".
+  std::vector<std::string> SplitsOf(const Job& job) const;
 
  private:
   friend class CellMaker;

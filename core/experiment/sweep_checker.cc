@@ -48,6 +48,22 @@ std::string WhyAbsent(const Setting& setting, const Job& job) {
   return setting.field + " does not apply to " + job.pe + " x " + job.task;
 }
 
+// The needs of the encoding's file that the job does not meet. The fields of a failure refer to the
+// file's declaration, which the plan keeps.
+std::vector<Failure> FindUnmetNeeds(const OwnEncoding& encoding, const Job& job) {
+  std::vector<Failure> failures;
+  for (const OwnNeed* need : UnmetNeeds(encoding.needs, job.values)) {
+    Violation violation;
+    violation.path = need->field;
+    violation.value = catalog::ToText(job.values.find(need->field)->second);
+    violation.allowed = need->InWords();
+    violation.message = need->field + " is " + violation.value + "; the encoding " + encoding.name +
+                        " needs " + need->field + " " + violation.allowed;
+    failures.push_back({std::move(violation), {need->field}});
+  }
+  return failures;
+}
+
 }  // namespace
 
 SweepChecker::SweepChecker(const SweepPlan& plan,
@@ -123,7 +139,11 @@ void SweepChecker::CheckApplies(const Combination& combination, const Job& job) 
 }
 
 void SweepChecker::CheckValid(const Combination& combination, const Job& job) {
-  for (Failure& failure : FindFailures(job)) {
+  std::vector<Failure> failures = FindFailures(job);
+  if (const auto& encoding = combination.pe->encoding) {
+    for (Failure& unmet : FindUnmetNeeds(*encoding, job)) failures.push_back(std::move(unmet));
+  }
+  for (Failure& failure : failures) {
     const auto is_unread = [&](std::string_view field) { return unread_fields_.count(field) > 0; };
     if (std::any_of(failure.fields.begin(), failure.fields.end(), is_unread)) continue;
     const Place place = PlaceOf(combination, failure.fields);

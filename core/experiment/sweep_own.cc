@@ -1,6 +1,7 @@
 // Items of a document whose encoding or data comes from a file: {name: own, file: mine.pt, alpha:
 // [0.5, 1]}, {name: own, file: mine.safetensors, test: long}.
 #include <algorithm>
+#include <memory>
 #include <utility>
 
 #include "core/base/utf8.h"
@@ -178,8 +179,10 @@ void SweepReader::ReadOwnEncoding(const OwnEncoding& encoding, const Source& sou
   const auto setting = [&](std::string_view field, catalog::Value value) {
     return Setting{std::string(field), std::move(value), place};
   };
+  const auto declared = std::make_shared<const OwnEncoding>(encoding);
   for (const catalog::Values& options : ReadOwnOptions(encoding, source)) {
     Item item{std::string(catalog::OwnPe().name), place, {}};
+    item.encoding = declared;
     item.settings = {setting("pe.encoding", encoding.name), setting("pe.file", encoding.sha256),
                      setting("pe.methods", encoding.methods),
                      setting("pe.causal_only", encoding.causal_only),
@@ -190,13 +193,19 @@ void SweepReader::ReadOwnEncoding(const OwnEncoding& encoding, const Source& sou
 
 void SweepReader::ReadOwnTask(const OwnTask& task, const Source& source, std::vector<Item>* items) {
   const Place place = {source.node->line, source.node->column, source.path};
+  const auto declared = std::make_shared<const OwnTask>(task);
   const std::vector<const OwnSplit*> tests = TestsOf(task, source);
+  std::vector<std::string>& splits = plan_.splits[task.sha256];
+  splits.clear();
+  for (const OwnSplit& split : task.splits) splits.push_back(split.name);
   for (const std::vector<Setting>& set : SettingsOf(task, source)) {
     for (const OwnSplit* test : tests) {
       Item item{std::string(catalog::OwnTask().name), place, set};
       for (const auto& [field, value] : FieldsOf(task, *test)) {
         item.settings.push_back({field, value, place});
       }
+      item.chance_nonzero = test->chance_nonzero;
+      item.data = declared;
       items->push_back(std::move(item));
     }
   }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <utility>
 
 namespace pelab::experiment {
 namespace {
@@ -21,6 +22,38 @@ const Setting* FindIn(const std::vector<Setting>& settings, std::string_view fie
     if (setting.field == field) return &setting;
   }
   return nullptr;
+}
+
+// A bijection of [0, count), for count above 0: a Feistel network of four rounds over a range of at
+// most 4 count, followed from number to number until one is below count.
+std::uint64_t Mixed(std::uint64_t number, std::uint64_t count) {
+  int half = 1;
+  while (half < 32 && (std::uint64_t{1} << (2 * half)) < count) ++half;
+  const std::uint64_t mask = (std::uint64_t{1} << half) - 1;
+  do {
+    std::uint64_t left = number >> half, right = number & mask;
+    for (std::uint64_t round = 1; round <= 4; ++round) {
+      // The finalizer of SplitMix64.
+      std::uint64_t hash = right + round * 0x9E3779B97F4A7C15;
+      hash = (hash ^ hash >> 30) * 0xBF58476D1CE4E5B9;
+      hash = (hash ^ hash >> 27) * 0x94D049BB133111EB;
+      left ^= (hash ^ hash >> 31) & mask;
+      std::swap(left, right);
+    }
+    number = left << half | right;
+  } while (number >= count);
+  return number;
+}
+
+struct BlockPlace {
+  std::uint64_t combination, seed;
+};
+
+// The place of cell `at` among all combinations with all seeds.
+BlockPlace PlaceOf(Order order, std::uint64_t at, std::uint64_t combinations, std::uint64_t seeds) {
+  if (order == Order::kCellsFirst) return {at % combinations, at / combinations};
+  if (order == Order::kRandom) at = Mixed(at, combinations * seeds);
+  return {at / seeds, at % seeds};
 }
 
 }  // namespace
@@ -59,7 +92,8 @@ std::uint64_t SweepPlan::CountCells() const {
 SweepPlan::Position SweepPlan::PositionOf(std::uint64_t ordinal) const {
   const std::uint64_t combinations = CountCombinations();
   if (ordinal < combinations * seeds.count()) {
-    return {ordinal / seeds.count(), seeds.At(ordinal % seeds.count())};
+    const BlockPlace place = PlaceOf(order, ordinal, combinations, seeds.count());
+    return {place.combination, seeds.At(place.seed)};
   }
   ordinal -= combinations * seeds.count();
   auto block = extensions.begin();
@@ -68,10 +102,12 @@ SweepPlan::Position SweepPlan::PositionOf(std::uint64_t ordinal) const {
     if (ordinal < cells) break;
     ordinal -= cells;
   }
-  const std::uint64_t at = ordinal / block->seeds.count();
+  const BlockPlace place =
+      PlaceOf(order, ordinal, block->CountCombinations(combinations), block->seeds.count());
   const bool all = block->combinations.count() == 0;
-  return {all ? at : static_cast<std::uint64_t>(block->combinations.At(at)),
-          block->seeds.At(ordinal % block->seeds.count())};
+  return {all ? place.combination
+              : static_cast<std::uint64_t>(block->combinations.At(place.combination)),
+          block->seeds.At(place.seed)};
 }
 
 Combination SweepPlan::CombinationAt(std::uint64_t index) const {
@@ -108,8 +144,11 @@ Job SweepPlan::MakeJobOf(const Combination& combination, std::int64_t seed) cons
   for (const Setting& setting : combination.pe->settings) take(setting);
   for (const Setting& setting : combination.task->settings) take(setting);
   for (const Setting& setting : fixed) take(setting);
-  return MakeJob(combination.protocol->name, combination.pe->name, combination.task->name, seed,
-                 set);
+  Job job =
+      MakeJob(combination.protocol->name, combination.pe->name, combination.task->name, seed, set);
+  const std::optional<double>& chance = combination.task->chance_nonzero;
+  if (chance && LeavesZeroOut(job)) job.values["task.chance"] = *chance;
+  return job;
 }
 
 bool SweepPlan::IsExcluded(const Combination& combination, const Job& job) const {

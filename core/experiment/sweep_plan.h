@@ -4,11 +4,15 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "core/experiment/own_encoding.h"
+#include "core/experiment/own_task.h"
 #include "core/experiment/seed_set.h"
 #include "core/experiment/sweep.h"
 #include "core/experiment/yaml_value.h"
@@ -27,6 +31,11 @@ struct Item {
   std::string name;
   Place place;
   std::vector<Setting> settings;
+  // OwnSplit::chance_nonzero of the data. Whether a job needs it follows from its other fields.
+  std::optional<double> chance_nonzero = std::nullopt;
+  // The declaration of the file, which is one of an encoding or of data. Null without a file.
+  std::shared_ptr<const OwnEncoding> encoding = nullptr;
+  std::shared_ptr<const OwnTask> data = nullptr;
 };
 
 struct ProtocolChoice {
@@ -72,8 +81,16 @@ struct AddedSeeds {
   }
 };
 
+// In which order the cells of a sweep are queued.
+enum class Order {
+  kSeedsFirst,  // all seeds of a combination, then those of the next one
+  kCellsFirst,  // the first seed of every combination, then the second one
+  kRandom,      // mixed; the same document always gives the same order
+};
+
 struct SweepPlan {
   std::string name;
+  Order order = Order::kSeedsFirst;
   std::vector<ProtocolChoice> protocols;  // never empty
   std::vector<Item> pes;
   std::vector<Item> tasks;
@@ -85,6 +102,7 @@ struct SweepPlan {
   std::vector<ExcludeRule> rules;
   std::vector<Analysis> analyses;
   Resources resources;
+  std::map<std::string, std::vector<std::string>> splits;  // of own data, by the file's SHA-256
 
   // The numbers of combinations and of cells; the largest uint64 if the number does not fit.
   std::uint64_t CountCombinations() const;

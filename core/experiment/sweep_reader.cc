@@ -15,9 +15,9 @@ using catalog::Entry;
 using catalog::Field;
 using Kind = YamlNode::Kind;
 
-constexpr std::string_view kTopLevel[] = {"name",    "protocol", "pe",       "task",
-                                          "seed",    "model",    "train",    "axes",
-                                          "exclude", "analyses", "resources"};
+constexpr std::string_view kTopLevel[] = {"name",    "protocol", "pe",        "task",
+                                          "seed",    "model",    "train",     "axes",
+                                          "exclude", "analyses", "resources", "order"};
 // The key under which `pelab settle` adds declarations to a sweep. People do not write it.
 constexpr std::string_view kFilesKey = "files";
 constexpr std::string_view kSeedRule =
@@ -77,6 +77,7 @@ SweepPlan SweepReader::Read() {
   ReadExclude();
   ReadAnalyses();
   ReadResources();
+  ReadOrder();
   return std::move(plan_);
 }
 
@@ -342,6 +343,21 @@ void SweepReader::ReadResources() {
           "resources.device must be one of any, gpu, cpu, not " + InWords(*value.node));
     }
   }
+}
+
+void SweepReader::ReadOrder() {
+  const Source source = Find("order");
+  if (source.node == nullptr || source.node->kind == Kind::kNull) return;
+  constexpr std::pair<std::string_view, Order> kOrders[] = {{"seeds_first", Order::kSeedsFirst},
+                                                            {"cells_first", Order::kCellsFirst},
+                                                            {"random", Order::kRandom}};
+  for (const auto& [name, order] : kOrders) {
+    if (source.node->kind != Kind::kScalar || source.node->text != name) continue;
+    plan_.order = order;
+    return;
+  }
+  Say(source, "seeds_first, cells_first, random",
+      "order must be one of seeds_first, cells_first, random, not " + InWords(*source.node));
 }
 
 void SweepReader::ReadMemory(const Source& source) {

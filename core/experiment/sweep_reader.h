@@ -70,6 +70,7 @@ class SweepReader {
   std::vector<catalog::Values> ReadOwnOptions(const OwnEncoding& encoding, const Source& source);
   void ReadSection(const std::string& section);
   void ReadResources();
+  void ReadOrder();
   void ReadMemory(const Source& source);
 
   // Axes, exclude rules and analyses: defined in sweep_lists.cc.

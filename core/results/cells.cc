@@ -7,6 +7,7 @@
 
 #include "core/base/strings.h"
 #include "core/results/fields.h"
+#include "core/results/shown.h"
 
 namespace pelab::results {
 namespace {
@@ -49,15 +50,14 @@ class Places {
   std::map<const Fields*, std::size_t> by_fields_;
 };
 
-// A fraction lies within 0 and 1, although its interval may extend beyond.
-void Clip(stats::SeedSummary& summary) {
+}  // namespace
+
+void ClipShare(stats::SeedSummary& summary) {
   if (summary.low) summary.low = std::max(*summary.low, 0.0);
   if (summary.high) summary.high = std::min(*summary.high, 1.0);
 }
 
-}  // namespace
-
-std::string Cell::Label() const { return Join(values, " "); }
+std::string Cell::Label() const { return Join(shown, " "); }
 
 bool CellTable::complete() const {
   return std::all_of(cells.begin(), cells.end(),
@@ -123,11 +123,12 @@ absl::StatusOr<CellTable> BuildCells(const JobList& jobs, const CellOptions& opt
   }
   auto summaries = stats::SummarizeAll(results, options.interval);
   for (std::size_t c = 0; c < summaries.size(); ++c) {
-    if (IsShare(options.metric)) Clip(summaries[c]);
+    if (IsShare(options.metric)) ClipShare(summaries[c]);
     table.cells[c].summary = summaries[c];
     table.cells[c].results = std::move(results[c]);
   }
   table.mixed.assign(mixed.begin(), mixed.end());
+  ShowShortHashes(table.cells);
   return table;
 }
 
@@ -137,7 +138,10 @@ void OneSeedEach(CellTable& table) {
     for (const v1::JobRow& job : cell.jobs) {
       const std::vector results = {ResultOf(job, table.metric)};
       Cell one{cell.values, {job}, stats::Summarize(results), results};
-      one.values.push_back(Concat("seed ", job.seed()));
+      one.shown = cell.shown;
+      for (std::vector<std::string>* values : {&one.values, &one.shown}) {
+        values->push_back(Concat("seed ", job.seed()));
+      }
       cells.push_back(std::move(one));
     }
   }

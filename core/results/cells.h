@@ -22,7 +22,8 @@ struct Cell {
   std::vector<v1::JobRow> jobs;     // by job number, without their specs
   stats::SeedSummary summary;  // for the metric; low and high of an accuracy are clipped to 0 … 1
   std::vector<stats::SeedResult> results;  // one for each of `jobs`
-  std::string Label() const;               // "rope distance 0.0003"
+  std::vector<std::string> shown = {};     // `values` for people: with short hashes
+  std::string Label() const;               // "rope distance 0.0003": `shown` as one text
 };
 
 struct CellTable {
@@ -56,6 +57,9 @@ absl::StatusOr<CellTable> BuildCells(const JobList& jobs, const std::string& met
 // The value of one job, or why it has none.
 stats::SeedResult ResultOf(const v1::JobRow& row, const Metric& metric,
                            const MetricValues* values = nullptr);
+
+// A fraction lies within 0 and 1, although its interval may extend beyond: cuts it.
+void ClipShare(stats::SeedSummary& summary);
 
 // Splits the table into one group per job, with the seed among the values: "rope distance seed 0".
 void OneSeedEach(CellTable& table);

@@ -9,6 +9,7 @@
 #include "core/base/json_text.h"
 #include "core/base/strings.h"
 #include "core/results/fields.h"
+#include "core/results/shown.h"
 
 namespace pelab::results {
 namespace {
@@ -287,8 +288,17 @@ absl::StatusOr<Comparison> Compare(const JobList& a, const JobList& b,
     }
     out.groups[number->second].pairs.push_back({a.rows()[i], b.rows()[j], std::nullopt});
   }
+  ShowShortHashes(out.groups);
   Summarize(metric, values, interval, out.groups);
   return out;
+}
+
+std::vector<std::string> ShownConfounders(const Comparison& comparison) {
+  ShortHashes hashes;
+  for (const std::string& text : comparison.confounders) hashes.Add(text);
+  std::vector<std::string> shown;
+  for (const std::string& text : comparison.confounders) shown.push_back(hashes.In(text));
+  return shown;
 }
 
 DivergedPairs DivergedOf(const PairGroup& group) {

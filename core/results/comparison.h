@@ -35,6 +35,7 @@ struct Pair {
 // Pairs that differ only in the seed.
 struct PairGroup {
   std::vector<std::string> values;  // one for each of Comparison::columns
+  std::vector<std::string> shown;   // the same for people: with short hashes
   std::vector<Pair> pairs;
   stats::SeedSummary a;  // over the paired jobs with a value on both sides
   stats::SeedSummary b;
@@ -63,6 +64,9 @@ struct Comparison {
 absl::StatusOr<Comparison> Compare(const JobList& a, const JobList& b,
                                    const std::vector<std::string>& compared, const Metric& metric,
                                    const MetricValues* values, stats::IntervalKind interval);
+
+// The confounders for people: with short hashes.
+std::vector<std::string> ShownConfounders(const Comparison& comparison);
 
 // The paired jobs of each side that diverged.
 struct DivergedPairs {

@@ -212,7 +212,13 @@ std::vector<std::string> TellingColumns(const FieldRows& all) {
   for (const Fields* fields : all)
     by_name[{ValueOf(*fields, "pe"), ValueOf(*fields, "task")}].push_back(fields);
   std::set<std::string> extra;
-  for (const auto& [name, rows] : by_name) extra.merge(TellingFields(rows, not_columns));
+  for (const auto& [name, rows] : by_name) {
+    std::set<std::string> telling = TellingFields(rows, not_columns);
+    // The chance of own data follows from these, so it need not be told beside them.
+    const bool follows = telling.contains("task.file") || telling.contains("task.scored_classes");
+    if (follows) telling.erase("task.chance");
+    extra.merge(telling);
+  }
   std::vector<std::string> columns = {"pe", "task"};
   if (extra.erase("protocol") > 0) columns.emplace_back("protocol");
   columns.insert(columns.end(), extra.begin(), extra.end());

@@ -7,11 +7,14 @@
 #include "absl/strings/numbers.h"
 #include "core/base/strings.h"
 #include "core/catalog/catalog.h"
+#include "core/catalog/own.h"
+#include "core/results/split_scores.h"
 
 namespace pelab::results {
 namespace {
 
 constexpr std::string_view kEpochsTo = "epochs_to(";
+constexpr std::string_view kSplitAccuracy = "split_accuracy(";
 
 struct Index {
   std::string_view name;
@@ -82,13 +85,24 @@ const Named* Find(const Named (&all)[n], const std::string& name) {
   return found == std::end(all) ? nullptr : found;
 }
 
+// Returns the text between `before`, which ends with a bracket, and the closing bracket at the end.
+std::optional<std::string> InBrackets(const std::string& name, std::string_view before) {
+  if (!name.starts_with(before) || !name.ends_with(")")) return std::nullopt;
+  return name.substr(before.size(), name.size() - before.size() - 1);
+}
+
 std::optional<Metric> ParseEpochsTo(const std::string& name) {
-  if (!name.starts_with(kEpochsTo) || !name.ends_with(")")) return std::nullopt;
+  const auto number = InBrackets(name, kEpochsTo);
   Metric metric{.name = name, .source = Metric::Source::kEpochs};
-  const std::string number = name.substr(kEpochsTo.size(), name.size() - kEpochsTo.size() - 1);
-  if (!absl::SimpleAtod(number, &metric.accuracy)) return std::nullopt;
+  if (!number || !absl::SimpleAtod(*number, &metric.accuracy)) return std::nullopt;
   if (!(metric.accuracy >= 0 && metric.accuracy <= 1)) return std::nullopt;
   return metric;
+}
+
+std::optional<Metric> ParseSplitAccuracy(const std::string& name) {
+  const auto split = InBrackets(name, kSplitAccuracy);
+  if (!split || !catalog::IsOwnName(*split)) return std::nullopt;
+  return Metric{.name = name, .source = Metric::Source::kSplit, .split = *split};
 }
 
 }  // namespace
@@ -98,6 +112,7 @@ const std::vector<std::string>& Metrics() {
     std::vector<std::string> all;
     for (const Figure& figure : kFigures) all.emplace_back(figure.name);
     all.emplace_back("epochs_to(x)");
+    all.emplace_back("split_accuracy(name)");
     for (const Index& index : kIndices) all.emplace_back(index.name);
     return all;
   }());
@@ -110,11 +125,13 @@ absl::StatusOr<Metric> ParseMetric(const std::string& name) {
     return Metric{.name = name, .source = Metric::Source::kDeposit};
   }
   if (auto epochs = ParseEpochsTo(name)) return *epochs;
+  if (auto split = ParseSplitAccuracy(name)) return *split;
   const std::string_view near =
       catalog::DidYouMean(name, std::vector<std::string_view>(Metrics().begin(), Metrics().end()));
   return absl::InvalidArgumentError(Concat(
       "unknown metric \"", name, "\"; ", near.empty() ? "" : Concat("did you mean ", near, "? "),
-      "known: ", Join(Metrics(), ", "), " (x: an accuracy from 0 to 1)"));
+      "known: ", Join(Metrics(), ", "),
+      " (x: an accuracy from 0 to 1; name: a split of the data)"));
 }
 
 std::optional<double> MetricOf(const v1::JobRow& row, const Metric& metric) {
@@ -126,6 +143,7 @@ bool IsShare(const Metric& metric) {
   if (metric.source == Metric::Source::kDeposit) {
     return metric.name == "gini" || metric.name == "top_share";
   }
+  if (metric.source == Metric::Source::kSplit) return true;
   return metric.source == Metric::Source::kJob && metric.name.ends_with("_accuracy");
 }
 
@@ -149,6 +167,23 @@ absl::StatusOr<MetricValues> DepositValues(const std::vector<v1::DepositRow>& ro
   return absl::InvalidArgumentError(
       Concat("metric ", metric.name, ": these jobs have head ablations of several kinds (",
              Join(kinds, "; "), "); choose one by method, hygiene, data or target"));
+}
+
+absl::StatusOr<MetricValues> SplitValues(const std::vector<v1::AnalysisRow>& rows,
+                                         const Metric& metric) {
+  const SplitScores scores = CollectSplitScores(rows);
+  const std::vector<std::string>& names = scores.names;
+  if (!names.empty() && std::find(names.begin(), names.end(), metric.split) == names.end()) {
+    return absl::InvalidArgumentError(Concat("metric ", metric.name,
+                                             ": the data of these jobs have"
+                                             " no such split; their splits: ",
+                                             Join(names, ", ")));
+  }
+  MetricValues values;
+  for (const auto& [job, of_job] : scores.of_jobs) {
+    if (const SplitScore* score = scores.Find(job, metric.split)) values[job] = score->accuracy();
+  }
+  return values;
 }
 
 }  // namespace pelab::results

@@ -18,10 +18,12 @@ struct Metric {
     kJob,      // a number of the job's row
     kEpochs,   // from its curve: the first epoch, from 0, with at least `accuracy` on the test set
     kDeposit,  // an index of v_deposits, over all layers together
+    kSplit,    // from its analysis split_accuracy: the accuracy on `split`
   };
   std::string name = "test_accuracy";  // as requested: "epochs_to(0.9)"
   Source source = Source::kJob;
   double accuracy = 0;  // for kEpochs
+  std::string split;    // for kSplit
 };
 
 // "test_accuracy", "epochs_to(x)", "gini", …: the names that ParseMetric accepts.
@@ -46,5 +48,10 @@ MetricValues EpochsValues(const std::vector<v1::EpochsToRow>& rows);
 // several kinds, so that one must be chosen; the message lists the kinds.
 absl::StatusOr<MetricValues> DepositValues(const std::vector<v1::DepositRow>& rows,
                                            const Metric& metric);
+
+// The accuracies on the metric's split, from rows of the analysis split_accuracy (split_scores.h).
+// INVALID_ARGUMENT if there are rows and none has the split; the message lists their splits.
+absl::StatusOr<MetricValues> SplitValues(const std::vector<v1::AnalysisRow>& rows,
+                                         const Metric& metric);
 
 }  // namespace pelab::results

@@ -123,7 +123,7 @@ Json ToJsonArray(const JobList& jobs) {
 
 Json ToJson(const v1::WorkerRow& row) {
   Json json = ToJson(static_cast<const google::protobuf::Message&>(row));
-  for (const char* added : {"silent_ms", "lease_left_ms"}) json.erase(added);
+  for (const char* added : {"silent_ms", "lease_left_ms", "time_left_ms"}) json.erase(added);
   return json;
 }
 
@@ -159,7 +159,8 @@ Json ToJson(const v1::Sweep& s) {
           {"paused", s.paused()},
           {"diverged", s.diverged()},
           {"extensions", std::vector<std::string>(s.extensions().begin(), s.extensions().end())},
-          {"note", s.note()}};
+          {"note", s.note()},
+          {"trace_id", s.trace_id()}};
 }
 
 const std::vector<std::string> kJobColumns = Columns(v1::JobRow::descriptor());
@@ -168,7 +169,7 @@ const std::vector<std::string> kHeadAblationColumns = Columns(v1::HeadAblationRo
 const std::vector<std::string> kDepositColumns = Columns(v1::DepositRow::descriptor());
 const std::vector<std::string> kAnalysisColumns = AnalysisColumns();
 const std::vector<std::string> kArtifactColumns = Columns(v1::ArtifactRow::descriptor());
-const std::vector<std::string> kWorkerColumns = Columns(v1::WorkerRow::descriptor(), /*but=*/2);
+const std::vector<std::string> kWorkerColumns = Columns(v1::WorkerRow::descriptor(), /*but=*/3);
 const std::vector<std::string> kAuditColumns = Columns(v1::AuditRow::descriptor());
 const std::vector<std::string> kSweepColumns = {
     "sweep_id",    "name",           "protocol", "state",     "priority",

@@ -8,10 +8,13 @@ Varying::Varying(const JobList& jobs) : table_(jobs) {
   for (const std::string& column : TellingColumns(table_.distinct())) {
     if (column != "pe" && column != "task") fields_.push_back(column);
   }
+  for (const Fields* fields : table_.distinct()) {
+    for (const std::string& field : fields_) hashes_.Add(results::ValueOf(*fields, field));
+  }
 }
 
 std::string Varying::ValueOf(std::size_t job, const std::string& field) const {
-  return table_.StoredValue(job, field);
+  return hashes_.In(table_.StoredValue(job, field));
 }
 
 std::string Varying::LabelOf(std::size_t job) const {

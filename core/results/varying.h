@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "core/base/short_hashes.h"
 #include "core/results/fields.h"
 #include "core/results/job_list.h"
 
@@ -20,7 +21,7 @@ class Varying {
 
   // "protocol", then full names of fields: "model.layers", "train.lr".
   const std::vector<std::string>& fields() const { return fields_; }
-  // "0.0003"; "-" if the job has no such field.
+  // "0.0003"; "-" if the job has no such field. Hashes are short.
   std::string ValueOf(std::size_t job, const std::string& field) const;
   // "model.layers=4 train.lr=0.0003"; empty if the jobs differ in nothing else.
   std::string LabelOf(std::size_t job) const;
@@ -28,6 +29,7 @@ class Varying {
  private:
   FieldTable table_;
   std::vector<std::string> fields_;
+  ShortHashes hashes_;
 };
 
 }  // namespace pelab::results

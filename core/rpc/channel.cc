@@ -10,6 +10,7 @@
 #include "absl/time/clock.h"
 #include "core/base/status.h"
 #include "core/rpc/send_token.h"
+#include "core/rpc/send_trace.h"
 
 namespace pelab::rpc {
 namespace {
@@ -39,11 +40,14 @@ absl::Status NoCoordinator(const Address& address) {
 absl::StatusOr<std::shared_ptr<grpc::Channel>> CreateChannel(const Address& address,
                                                              const ClientSecurity& security) {
   PELAB_ASSIGN_OR_RETURN(ChannelSecurity made, MakeChannelSecurity(security, address));
-  if (!made.token) {
+  std::vector<std::unique_ptr<grpc::experimental::ClientInterceptorFactoryInterface>> interceptors;
+  if (made.token) interceptors.push_back(SendToken(std::move(made.token)));
+  if (trace::CommandTrace* const command = trace::CommandTrace::Current()) {
+    interceptors.push_back(SendTrace(*command));
+  }
+  if (interceptors.empty()) {
     return grpc::CreateCustomChannel(address.ToString(), made.credentials, Arguments());
   }
-  std::vector<std::unique_ptr<grpc::experimental::ClientInterceptorFactoryInterface>> interceptors;
-  interceptors.push_back(SendToken(std::move(made.token)));
   return grpc::experimental::CreateCustomChannelWithInterceptors(
       address.ToString(), made.credentials, Arguments(), std::move(interceptors));
 }

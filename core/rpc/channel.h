@@ -21,8 +21,8 @@ inline constexpr int kHandshakeTimeoutMs = 10'000;  // for a new connection's TL
 inline constexpr int kIdleConnectionMs = 600'000;   // a connection without calls is closed then
 
 // Creates a channel that connects on first use, retries after 100 to 250 ms, and ignores proxies in
-// the environment. Its calls carry the
-// client's token. Errors are those of MakeChannelSecurity.
+// the environment. Its calls carry the client's token, and belong to the trace::CommandTrace that
+// exists now; it must outlive them. Errors are those of MakeChannelSecurity.
 absl::StatusOr<std::shared_ptr<grpc::Channel>> CreateChannel(const Address& address,
                                                              const ClientSecurity& security);
 

@@ -2,7 +2,20 @@
 
 #include <CLI/CLI.hpp>
 
+#include "core/base/standard_descriptors.h"
+
 namespace pelab::rpc {
+
+std::optional<int> ParseFlags(CLI::App& app, int argc, char** argv) {
+  constexpr int kUsageExitCode = 2;
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    const int status = app.exit(error) == 0 ? 0 : kUsageExitCode;
+    return FlushStandardOutput(app.get_name().c_str(), status);
+  }
+  return std::nullopt;
+}
 
 void AddLoggingFlags(CLI::App& app, LogOptions* options) {
   app.add_option("--log-format", options->format, "Log lines on standard error: text or json")
@@ -11,6 +24,13 @@ void AddLoggingFlags(CLI::App& app, LogOptions* options) {
   app.add_option("--log-level", options->level, "Least level that is logged")
       ->check(CLI::IsMember({"trace", "debug", "info", "warning", "error", "off"}))
       ->capture_default_str();
+}
+
+void AddTraceFlag(CLI::App& app, std::string* file) {
+  app.add_option("--trace-file", *file,
+                 "Append spans to FILE, in the lines of OTLP JSON that an OpenTelemetry collector "
+                 "reads")
+      ->type_name("FILE");
 }
 
 void AddClientSecurityFlags(CLI::App& app, ClientSecurity* security) {

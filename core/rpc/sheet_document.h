@@ -9,8 +9,14 @@
 
 namespace pelab::rpc {
 
-// `sweep_document` is not read if the sheet has its sweep inline. INVALID_ARGUMENT with
-// v1::Violations (core/rpc/status.h) if one of them is wrong.
+// The document of the sheet's sweep. `given` is that of the file that the sheet names. For an
+// inline sweep `given` may be empty, or be the inline sweep as JSON with the member `files` added,
+// which has what files of own encodings and data declare. INVALID_ARGUMENT with v1::Violations
+// (core/rpc/status.h) if it is another sweep.
+absl::StatusOr<std::string> SweepDocumentOf(const claims::Sheet& sheet, const std::string& given);
+
+// `sweep_document` is the `given` of SweepDocumentOf. INVALID_ARGUMENT with v1::Violations if one
+// of the documents is wrong.
 absl::StatusOr<claims::BoundSheet> BindSheetDocument(const std::string& document,
                                                      const std::string& sweep_document);
 

@@ -294,7 +294,15 @@ class TaskReader {
 
   void ReadLengths() {
     file_.lengths.assign(static_cast<std::size_t>(examples_), static_cast<std::int32_t>(length_));
-    if (from_.Find("lengths") == nullptr) return;
+    if (from_.Find("lengths") != nullptr) TakeLengths();
+    for (std::int64_t i = 0; i < examples_; ++i) {
+      const auto place = static_cast<std::size_t>(file_.split[static_cast<std::size_t>(i)]);
+      OwnSplit& split = declared().splits[place];
+      split.longest = std::max(split.longest, LengthOf(i));
+    }
+  }
+
+  void TakeLengths() {
     const TensorEntry& lengths = Tensor("lengths");
     RequireShape(lengths, {examples_}, "a number of tokens for each example");
     for (std::int64_t i = 0; i < examples_; ++i) {
@@ -409,14 +417,16 @@ class TaskReader {
     CountRepeats();
   }
 
-  // The label that most targets of the training split have; the smallest of several.
-  std::int32_t FrequentLabel() const {
+  // The label that most targets of the training split have, out of those from `least` on; the
+  // smallest of several.
+  std::int32_t FrequentLabel(std::int64_t least) const {
     std::vector<std::int64_t> count(static_cast<std::size_t>(file_.declared.classes));
     for (std::size_t at = 0; at < file_.targets.size(); ++at) {
       if (file_.targets[at] == kNoTarget || SplitOfTarget(at) != 0) continue;
       ++count[static_cast<std::size_t>(file_.targets[at] - file_.declared.first_label)];
     }
-    const auto most = std::max_element(count.begin(), count.end());
+    const auto from = count.begin() + (least - file_.declared.first_label);
+    const auto most = std::max_element(from, count.end());
     return static_cast<std::int32_t>(file_.declared.first_label + (most - count.begin()));
   }
 
@@ -427,7 +437,7 @@ class TaskReader {
 
   void CountTargets() {
     std::vector<OwnSplit>& splits = declared().splits;
-    const std::int32_t frequent = FrequentLabel();
+    const std::int32_t frequent = FrequentLabel(declared().first_label);
     std::vector<std::int64_t> guessed(splits.size());
     for (std::size_t at = 0; at < file_.targets.size(); ++at) {
       if (file_.targets[at] == kNoTarget) continue;
@@ -439,6 +449,25 @@ class TaskReader {
       if (split.targets == 0) Fail("no position of the split " + split.name + " has a target");
       split.chance = static_cast<double>(guessed[i]) / static_cast<double>(split.targets);
       if (chance_ && i > 0) split.chance = *chance_;
+    }
+    if (declared().classes > 1) CountNonzero();
+  }
+
+  // The chance without the targets of class 0. What the file says of the other splits holds.
+  void CountNonzero() {
+    std::vector<OwnSplit>& splits = declared().splits;
+    const std::int32_t first = static_cast<std::int32_t>(declared().first_label);
+    const std::int32_t frequent = FrequentLabel(first + 1);
+    std::vector<std::int64_t> scored(splits.size()), guessed(splits.size());
+    for (std::size_t at = 0; at < file_.targets.size(); ++at) {
+      if (file_.targets[at] == kNoTarget || file_.targets[at] == first) continue;
+      ++scored[SplitOfTarget(at)];
+      if (file_.targets[at] == frequent) ++guessed[SplitOfTarget(at)];
+    }
+    for (std::size_t i = 0; i < splits.size(); ++i) {
+      if (scored[i] == 0 || (chance_ && i > 0)) continue;
+      const double chance = static_cast<double>(guessed[i]) / static_cast<double>(scored[i]);
+      if (chance != splits[i].chance) splits[i].chance_nonzero = chance;
     }
   }
 

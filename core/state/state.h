@@ -24,7 +24,8 @@ enum class ErrorKind {
 // How far the open attempt has advanced its job.
 enum class Progress {
   kNone,      // nothing of the attempt is stored
-  kWaited,    // nothing is stored because the trainer was busy with other jobs of the same pack
+  kWaited,    // nothing is stored because the trainer was busy with other jobs of the same pack, or
+              // because the worker ended before it had started a trainer
   kRepeated,  // only epochs that earlier attempts had reached too
   kAdvanced,  // an epoch beyond those of all earlier attempts, or an analysis
 };

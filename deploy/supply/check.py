@@ -20,7 +20,7 @@ import locks
 from refused import Refused, read_json
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-LOCK_FOLDERS = ("core/pages", "tests/lint")
+LOCK_FOLDERS = ("core/pages", "tests/lint", "tests/deploy")
 
 
 def linked(path: pathlib.Path) -> set[advisories.Used]:

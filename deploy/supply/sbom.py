@@ -30,7 +30,7 @@ import locks
 from refused import Refused
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-PROGRAMS = ("pelab", "pelab-server", "pelab-worker", "pelab-trainer")
+PROGRAMS = ("pelab", "pelab-server", "pelab-worker", "pelab-trainer", "pelab-scale")
 OWN_LICENCE = [{"license": {"id": "Apache-2.0"}}]
 
 Json = dict[str, Any]

@@ -85,6 +85,7 @@ class Gate::PathProcessor final : public grpc::AuthMetadataProcessor {
                          .trace_id = TraceIdOf(Value(metadata, "traceparent"))};
     const absl::Status status = gate_.Decide(path, ProofOf(metadata, context), act);
     if (status.ok()) return grpc::Status::OK;
+    if (gate_.count_refusal_) gate_.count_refusal_(path, status.code());
     act.outcome = absl::StatusCodeToString(status.code());
     gate_.refusals_.Add(std::move(act));
     return rpc::ToGrpc(status);
@@ -135,7 +136,7 @@ absl::Status Gate::MayCall(const store::Principal& principal, const Methods::Met
                      method.needs.role() == v1::ROLE_OPERATOR ? "an " : "a ", needed));
   }
   // Operators import and maintain, and workers report: their calls follow from the work there is.
-  if (principal.role != v1::ROLE_READER && principal.role != v1::ROLE_SUBMITTER) {
+  if (principal.role == v1::ROLE_OPERATOR || principal.role == v1::ROLE_WORKER) {
     return absl::OkStatus();
   }
   if (!rates_.Take(principal.name)) {

@@ -5,8 +5,10 @@
 #include <grpcpp/security/auth_metadata_processor.h>
 #include <grpcpp/server_context.h>
 
+#include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -37,6 +39,11 @@ class Gate {
   // or RESOURCE_EXHAUSTED; the message says what to do.
   std::shared_ptr<grpc::AuthMetadataProcessor> Processor();
   OpenCalls& open_calls() { return open_calls_; }
+  // `count` is called for each call that the processor refuses, with its path
+  // ("/pelab.v1.Sweeps/Submit"), on any thread. To be called before there are calls.
+  void CountRefusals(std::function<void(absl::string_view path, absl::StatusCode code)> count) {
+    count_refusal_ = std::move(count);
+  }
   // For grpc::ServerBuilder. Ends open streams whose principal may not make them any more.
   std::unique_ptr<grpc::experimental::ServerInterceptorFactoryInterface> Interceptor() {
     return open_calls_.Factory();
@@ -56,6 +63,7 @@ class Gate {
   Rates rates_;
   Refusals refusals_;
   rpc::WrongTokens wrong_{"calls"};
+  std::function<void(absl::string_view path, absl::StatusCode code)> count_refusal_;
   OpenCalls open_calls_;  // the last: its thread uses the others
 };
 

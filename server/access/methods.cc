@@ -4,6 +4,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "pelab/v1/admin.pb.h"
+#include "pelab/v1/allocations.pb.h"
+#include "pelab/v1/claims.pb.h"
 #include "pelab/v1/fleet.pb.h"
 #include "pelab/v1/maintenance.pb.h"
 #include "pelab/v1/results.pb.h"
@@ -18,7 +20,8 @@ const google::protobuf::FileDescriptor* const* Files(int* count) {
   static const google::protobuf::FileDescriptor* const files[] = {
       v1::SubmitRequest::descriptor()->file(), v1::ListJobsRequest::descriptor()->file(),
       v1::Hello::descriptor()->file(),         v1::BackupRequest::descriptor()->file(),
-      v1::ImportKey::descriptor()->file(),     v1::WhoAmIRequest::descriptor()->file()};
+      v1::ImportKey::descriptor()->file(),     v1::WhoAmIRequest::descriptor()->file(),
+      v1::SheetRef::descriptor()->file(),      v1::QueueRow::descriptor()->file()};
   *count = static_cast<int>(sizeof(files) / sizeof(files[0]));
   return files;
 }

@@ -1,6 +1,7 @@
 #include "server/http/api.h"
 
 #include <algorithm>
+#include <limits>
 #include <map>
 #include <set>
 #include <utility>
@@ -18,6 +19,8 @@ namespace pelab::http {
 namespace {
 
 using render::Json;
+
+constexpr std::int64_t kMostPack = 64;  // of pelab-worker --pack
 
 Json OrNull(const std::string& text) { return text.empty() ? Json(nullptr) : Json(text); }
 
@@ -166,6 +169,7 @@ const std::vector<Api::Route>& Api::Routes() {
         {"/jobs/{job}/analyses", {"after", "limit", "name"}, &Api::Analyses},
         {"/jobs/{job}/log", {"attempt", "offset", "tail"}, &Api::Log},
         {"/workers", page, &Api::Workers},
+        {"/demand", {"device", "memory_bytes", "pack"}, &Api::Demand},
     };
   }());
   return routes;
@@ -315,6 +319,22 @@ absl::StatusOr<Json> Api::Workers(const std::string&, const Query& query) {
   return Json{{"now_ms", absl::ToUnixMillis(sources_.clock.Wall())},
               {"workers", std::move(page.rows)},
               {"next", OrNull(page.next)}};
+}
+
+absl::StatusOr<Json> Api::Demand(const std::string&, const Query& query) {
+  PELAB_ASSIGN_OR_RETURN(const std::string device, query.OneOf("device", {"gpu", "cpu"}));
+  PELAB_ASSIGN_OR_RETURN(
+      const std::int64_t memory,
+      query.Number("memory_bytes", 0, 0, std::numeric_limits<std::int64_t>::max()));
+  PELAB_ASSIGN_OR_RETURN(const std::int64_t pack, query.Number("pack", 1, 1, kMostPack));
+  PELAB_ASSIGN_OR_RETURN(
+      const sched::Scheduler::Demand demand,
+      sources_.demand({.device_kind = device, .memory_bytes = static_cast<std::uint64_t>(memory)}));
+  const auto waiting = static_cast<std::int64_t>(demand.waiting_jobs);
+  const auto free = static_cast<std::int64_t>(demand.free_slots);
+  return Json{{"waiting_jobs", waiting},
+              {"free_slots", free},
+              {"slots_wanted", std::max<std::int64_t>((waiting + pack - 1) / pack - free, 0)}};
 }
 
 }  // namespace pelab::http

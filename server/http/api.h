@@ -24,6 +24,11 @@ struct Sources {
   // The next two ask sched::Scheduler. Their result is empty if it does not answer in time.
   std::function<std::string(std::int64_t sweep_id)> waiting_reason;
   std::function<std::vector<sched::WorkerStatus>()> workers;
+  // The number of jobs that wait for slots like this one, and of such slots that are free.
+  // UNAVAILABLE if the scheduler does not answer in time.
+  std::function<absl::StatusOr<sched::Scheduler::Demand>(const sched::Slot& slot)> demand;
+  // The text of GET /metrics. Null: there is no such page.
+  std::function<std::string()> metrics;
 };
 
 // Answers requests on the given database connection. Used by one thread at a time; cheap to create.
@@ -68,6 +73,7 @@ class Api {
   Answer Analyses(const std::string& id, const Query& query);
   Answer Log(const std::string& id, const Query& query);
   Answer Workers(const std::string& id, const Query& query);
+  Answer Demand(const std::string& id, const Query& query);
 
   db::Reader& reader_;
   const Sources& sources_;

@@ -34,6 +34,8 @@ constexpr absl::Duration kBeat = absl::Seconds(15);
 // How often to check whether the peer is still there.
 constexpr absl::Duration kLookAtPeer = absl::Seconds(1);
 
+constexpr char kMetricsType[] = "text/plain; version=0.0.4; charset=utf-8";  // Prometheus' format
+
 // Plotly sets styles on its own elements; scripts may only come from this server.
 constexpr char kPolicy[] =
     "default-src 'self'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data: "
@@ -141,6 +143,8 @@ struct HttpServer::Parts {
   void Answer(const httplib::Request& request, httplib::Response& response);
   void AnswerApi(const Request& asked, const httplib::Request& request,
                  httplib::Response& response);
+  void AnswerMetrics(const Request& asked, const httplib::Request& request,
+                     httplib::Response& response);
   absl::StatusOr<std::string> MakeAnswer(const Request& asked, const std::string& client);
   absl::Status OpenStream(const Request& asked, const httplib::Request& request,
                           httplib::Response& response);
@@ -231,6 +235,10 @@ void HttpServer::Parts::Answer(const httplib::Request& request, httplib::Respons
     asked.parameters.insert(request.params.begin(), request.params.end());
     return AnswerApi(asked, request, response);
   }
+  if (sources.metrics && asked.path == std::vector<std::string>{"metrics"}) {
+    asked.parameters.insert(request.params.begin(), request.params.end());
+    return AnswerMetrics(asked, request, response);
+  }
   const Page* page = FindPage(asked.path);
   if (page == nullptr) {
     return AnswerError(404, Concat("there is no page ", request.path), request, response);
@@ -262,6 +270,17 @@ void HttpServer::Parts::AnswerApi(const Request& asked, const httplib::Request& 
   if (!text.ok()) return AnswerError(text.status(), request, response);
   response.set_header("Cache-Control", "no-store");
   AnswerBody(*text, "application/json", request, response);
+}
+
+void HttpServer::Parts::AnswerMetrics(const Request& asked, const httplib::Request& request,
+                                      httplib::Response& response) {
+  if (const auto query = Query::Read(asked, {}); !query.ok()) {
+    return AnswerError(query.status(), request, response);
+  }
+  const auto turn = answers.Take(request.remote_addr, [] { return false; });
+  if (!turn.ok()) return AnswerError(turn.status(), request, response);
+  response.set_header("Cache-Control", "no-store");
+  AnswerBody(sources.metrics(), kMetricsType, request, response);
 }
 
 // The answer's JSON, when it is the turn of the client at this address.
@@ -298,8 +317,8 @@ absl::Status CheckHttpAddress(const rpc::Address& address, bool insecure) {
   return absl::InvalidArgumentError(
       Concat(address.ToString(),
              " can be reached from other machines, and the pages have neither TLS nor a password; "
-             "allowed: a loopback address, reached through an SSH tunnel or a proxy, or --insecure "
-             "to show them to anybody"));
+             "allowed: a loopback address, reached through an SSH tunnel or a proxy, or "
+             "--http-insecure to show them to anybody"));
 }
 
 HttpServer::HttpServer(std::unique_ptr<Parts> parts) : parts_(std::move(parts)) {}

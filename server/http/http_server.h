@@ -1,5 +1,5 @@
-// The coordinator's pages and JSON API over HTTP. Reads use their own database connections, not the
-// writer, and need no password: the address is loopback unless the owner allows others
+// The coordinator's pages, JSON API and metrics over HTTP. Reads use database connections of their
+// own, not the writer, and need no password: the address is loopback unless the owner allows others
 // (--insecure). Changes must be enabled and need a token.
 #pragma once
 

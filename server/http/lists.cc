@@ -22,16 +22,6 @@ absl::Status AddState(const std::string& name, v1::JobFilter& filter) {
       Concat("unknown state \"", name, "\"; known: ", Join(known, ", ")));
 }
 
-// Quotes a value for a condition (core/db/read/where.h).
-std::string Quoted(const std::string& text) {
-  std::string quoted = "'";
-  for (const char c : text) {
-    if (c == '\'') quoted += c;
-    quoted += c;
-  }
-  return quoted + "'";
-}
-
 }  // namespace
 
 const std::vector<std::string> kJobFilters = {"state",    "pe",   "pe_label", "task",
@@ -46,7 +36,7 @@ absl::StatusOr<v1::JobFilter> ReadFilter(const std::string& sweep, const Query& 
   for (const std::string& job : jobs) filter.add_jobs(job);
   std::vector<std::string> conditions;
   for (const std::string field : {"pe", "pe_label", "task", "protocol", "seed"}) {
-    if (query.has(field)) conditions.push_back(Concat(field, " = ", Quoted(query.Text(field))));
+    if (query.has(field)) conditions.push_back(db::WhereEqual({field, query.Text(field)}));
   }
   if (query.has("where")) {
     const std::string where = query.Text("where");

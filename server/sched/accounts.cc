@@ -53,11 +53,29 @@ void Accounts::Set(const std::string& name, const Allowance& allowance) {
   if (!(allowance.share > 0)) account.allowance_.share = 1;
   account.ended_gpu_seconds_ = std::max(account.ended_gpu_seconds_, allowance.gpu_seconds_used);
   budgets_ += account.HasBudget() ? 1 : 0;
+  // A budget that is spent when it is set, or when a coordinator starts, is no news.
+  account.told_ = account.BudgetIsSpent();
 }
 
 void Accounts::Start(Account& account) {
   account.running_ += 1;
   account.last_turn_ = ++turns_;
+}
+
+std::vector<const Account*> Accounts::NewlySpent() {
+  std::vector<const Account*> spent;
+  if (!HaveBudgets()) return spent;
+  for (auto& [name, account] : accounts_) {
+    if (account.BudgetIsSpent() && !account.told_) spent.push_back(&account);
+    account.told_ = account.told_ || account.BudgetIsSpent();
+  }
+  return spent;
+}
+
+std::map<std::string, double> Accounts::GpuSeconds() const {
+  std::map<std::string, double> seconds;
+  for (const auto& [name, account] : accounts_) seconds[name] = account.ended_gpu_seconds_;
+  return seconds;
 }
 
 void Accounts::SetOpen(const std::map<const Account*, double>& gpu_seconds) {

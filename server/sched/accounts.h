@@ -7,6 +7,7 @@
 #include <map>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "server/sched/allowance.h"
 
@@ -30,6 +31,8 @@ class Account {
   // The limit because of which nothing may start, its use and who raises it, in words. Empty if
   // jobs may start.
   std::string WhyHeld() const;
+  double gpu_seconds() const { return allowance_.gpu_seconds; }  // its budget; 0: none
+  double GpuSecondsUsed() const { return ended_gpu_seconds_ + open_gpu_seconds_; }
 
   // A job that Accounts::Start counts has given its slot back.
   void Stop() { --running_; }
@@ -39,11 +42,11 @@ class Account {
  private:
   friend class Accounts;
   bool HasBudget() const { return allowance_.gpu_seconds > 0; }
-  double GpuSecondsUsed() const { return ended_gpu_seconds_ + open_gpu_seconds_; }
   bool BudgetIsSpent() const { return HasBudget() && GpuSecondsUsed() >= allowance_.gpu_seconds; }
   double Load() const { return running_ / allowance_.share; }
 
   std::string name_;
+  bool told_ = false;    // NewlySpent has returned it, and its budget is still spent
   Allowance allowance_;  // its share is above 0
   int running_ = 0;      // jobs that run or are being stored
   std::uint64_t last_turn_ = 0;
@@ -61,6 +64,13 @@ class Accounts {
   void Set(const std::string& name, const Allowance& allowance);
   // A job of the account gets a slot. It counts from now on, while its assignment is being stored.
   void Start(Account& account);
+
+  // The accounts whose budget of GPU seconds has been spent since the last call, or since Set told
+  // how much it is.
+  std::vector<const Account*> NewlySpent();
+
+  // What ended attempts were charged for, by principal.
+  std::map<std::string, double> GpuSeconds() const;
 
   // Whether some principal has a budget of GPU seconds. If none has, nobody need measure.
   bool HaveBudgets() const { return budgets_ != 0; }

@@ -25,6 +25,9 @@ void Scheduler::MeasureBudgets() {
     }
   }
   accounts_.SetOpen(open);
+  for (const Account* account : accounts_.NewlySpent()) {
+    if (options_.on_spent) options_.on_spent(*account);
+  }
 }
 
 // What an open attempt has taken until `now`. Attempts that share a slot divide its time. The slots

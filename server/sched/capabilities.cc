@@ -10,6 +10,9 @@
 namespace pelab::sched {
 namespace {
 
+// The name of the encoding, and of the task, that come from a file (core/catalog/entries.cc).
+constexpr char kOwn[] = "own";
+
 using Versions = std::map<std::string, std::vector<int>>;
 
 std::optional<Versions> ReadList(const nlohmann::json& object, const char* name) {
@@ -59,10 +62,13 @@ std::string Capabilities::WhyNot(const Slot& slot, const store::Requirement& req
     return absl::StrCat("its slot has ", slot.memory_bytes, " bytes of memory, not ",
                         requirement.memory_bytes);
   }
+  const std::string task(experiment::TaskOfLabel(requirement.task));
+  if (!fetches_files_ && (requirement.pe == kOwn || task == kOwn)) {
+    return "it is of a release without own encodings and own data; upgrade its pelab-worker";
+  }
   std::string lacks = Lacks(pes_, "pe", requirement.pe, requirement.pe_version);
   if (!lacks.empty()) return lacks;
-  lacks = Lacks(tasks_, "task", std::string(experiment::TaskOfLabel(requirement.task)),
-                requirement.task_version);
+  lacks = Lacks(tasks_, "task", task, requirement.task_version);
   for (const auto& [name, version] : requirement.analyses) {
     if (!lacks.empty()) break;
     lacks = Lacks(analyses_, "analysis", name, version);

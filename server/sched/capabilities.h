@@ -28,6 +28,10 @@ class Capabilities {
   // object.
   static absl::StatusOr<Capabilities> Parse(const std::string& json);
 
+  // Whether the worker fetches files that jobs need. False: it gets no job with an own encoding or
+  // own data. True unless set.
+  void set_fetches_files(bool fetches) { fetches_files_ = fetches; }
+
   // Empty if the slot can run a job with this requirement; otherwise the reason, in words.
   std::string WhyNot(const Slot& slot, const store::Requirement& requirement) const;
 
@@ -36,6 +40,7 @@ class Capabilities {
   std::optional<Versions> pes_;
   std::optional<Versions> tasks_;
   std::optional<Versions> analyses_;
+  bool fetches_files_ = true;
 };
 
 }  // namespace pelab::sched

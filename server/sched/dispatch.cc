@@ -27,8 +27,8 @@ void Scheduler::WantDispatch() {
 }
 
 void Scheduler::Dispatch() {
+  MeasureBudgets();  // also if no job waits, so that a budget is told of when it is spent
   if (ready_.empty()) return;
-  MeasureBudgets();
   Round round{.free = FreeSlots(), .now = absl::ToUnixMillis(clock_.Wall())};
   for (std::size_t i = 0; i < round.free.size() && !ready_.empty(); ++i) {
     PlanFor(i, round);
@@ -74,6 +74,8 @@ void Scheduler::PlanFor(std::size_t index, Round& round) {
   };
   std::optional<store::ReadyJob> job = ready_.Pick(fits, running);
   if (!job) return;
+  // The slot stays free: its worker ends soon, and another one takes the job.
+  if (!HasTime(*free.worker, LastEpoch(*job, *free.slot))) return ready_.Add(*job);
   const std::size_t group = round.plans.size();
   Plan(free, *std::move(job), group, round);
   for (store::ReadyJob& each : Companions(index, round.plans[group].job, fits, round)) {
@@ -106,6 +108,8 @@ void Scheduler::Plan(const FreeSlot& free, store::ReadyJob job, std::size_t grou
                                               .device = free.slot->device,
                                               .token = options_.token(),
                                               .principal = account.name(),
+                                              .sweep_id = job.sweep_id,
+                                              .span_id = options_.span ? options_.span() : "",
                                               .now = round.now});
   round.plans.push_back({std::move(job), worker.info.worker_id, free.slot->slot, group, &account});
 }
@@ -200,6 +204,7 @@ Scheduler::Attempt& Scheduler::Launch(const Planned& plan, store::Assignment ass
   Subtract(worker.planned, plan.slot);
   worker.attempts.insert(assignment.attempt_id);
   const absl::Duration now = clock_.Monotonic();
+  if (options_.on_dispatch) options_.on_dispatch(now - plan.job.waits_since);
   const std::int64_t id = assignment.attempt_id;
   return attempts_[id] = {.job = plan.job,
                           .assignment = std::move(assignment),
@@ -211,12 +216,32 @@ Scheduler::Attempt& Scheduler::Launch(const Planned& plan, store::Assignment ass
                           .account = plan.account};
 }
 
+// Ends an attempt that its worker was to get and cannot run: the worker has come back with other
+// programs or slots since the attempt was planned. Returns whether that is so.
+bool Scheduler::TakeBackFromUnable(std::int64_t attempt_id) {
+  Attempt& attempt = attempts_.at(attempt_id);
+  const WorkerInfo& worker = workers_[attempt.worker_id].info;
+  const auto slot = std::find_if(worker.slots.begin(), worker.slots.end(), [&](const Slot& one) {
+    return one.slot == attempt.assignment.slot;
+  });
+  const std::string why = slot == worker.slots.end()
+                              ? absl::StrCat("it has no slot ", attempt.assignment.slot)
+                              : worker.capabilities.WhyNot(*slot, attempt.job.requirement);
+  if (why.empty()) return false;
+  attempt.drained = true;  // so that the worker goes on getting other jobs
+  End(attempt_id, state::Event::kPreempt,
+      absl::StrCat("worker ", NameOf(attempt.worker_id), " came back and cannot run it: ", why));
+  return true;
+}
+
 // Sends attempts to their worker. If the worker is not connected, they are sent when it comes back,
 // or lost when their leases run out.
-void Scheduler::Send(const std::vector<std::int64_t>& together) {
+void Scheduler::Send(std::vector<std::int64_t> together) {
   if (together.empty()) return;
   const std::shared_ptr<WorkerLink>& link = workers_[attempts_.at(together.front()).worker_id].link;
   if (!link) return;
+  std::erase_if(together, [this](std::int64_t id) { return TakeBackFromUnable(id); });
+  if (together.empty()) return;
   if (together.size() == 1) return link->SendAssignment(attempts_.at(together.front()).assignment);
   std::vector<store::Assignment> assignments;
   assignments.reserve(together.size());
@@ -252,10 +277,12 @@ std::string Scheduler::WaitingReason(std::int64_t sweep_id) const {
   int connected = 0;
   int draining = 0;
   int silent = 0;
+  int ending = 0;
   std::size_t slots = 0;
   for (const auto& [id, worker] : workers_) {
     if (worker.link && worker.info.drain != v1::Drain::RESUME) ++draining;
     if (worker.link && worker.silent) ++silent;
+    if (worker.link && !HasTime(worker, absl::ZeroDuration())) ++ending;
     if (!TakesJobs(worker)) continue;
     connected += 1;
     slots += worker.info.slots.size();
@@ -266,6 +293,7 @@ std::string Scheduler::WaitingReason(std::int64_t sweep_id) const {
     return absl::StrCat("no connected worker was heard of for ",
                         absl::FormatDuration(options_.lease));
   }
+  if (connected == 0 && ending > 0) return "every connected worker is near its time limit";
   if (connected == 0) return "no worker is connected";
   if (slots == 0) return "no connected worker has a slot";
   // Reported even while other jobs of the sweep run: a job that no slot can run would wait forever.

@@ -16,7 +16,7 @@ namespace pelab::sched {
 
 void Scheduler::Renew(Attempt& attempt) {
   attempt.lease_end = clock_.Monotonic() + options_.lease;
-  attempt.why_lost.clear();
+  attempt.pending_error.clear();
 }
 
 void Scheduler::Heard(Worker& worker) {
@@ -36,7 +36,8 @@ void Scheduler::GiveUpExpired() {
       ProbeStorage(attempt.worker_id);
       continue;
     }
-    if (attempt.why_lost.empty()) {
+    if (attempt.pending_error.empty()) {
+      const LogScope scope(IdsOf(attempt));
       spdlog::warn("attempt {} of job {} is lost: worker {} was not heard of for {}", id,
                    attempt.job.job_id, NameOf(attempt.worker_id),
                    absl::FormatDuration(options_.lease));
@@ -44,9 +45,9 @@ void Scheduler::GiveUpExpired() {
       // too.
       workers_[attempt.worker_id].silent = true;
     }
-    End(id, state::Event::kLose,
-        !attempt.why_lost.empty()
-            ? attempt.why_lost
+    End(id, attempt.pending_error.empty() ? state::Event::kLose : attempt.pending_end,
+        !attempt.pending_error.empty()
+            ? attempt.pending_error
             : absl::StrCat("worker ", NameOf(attempt.worker_id), " did not renew its lease of ",
                            absl::FormatDuration(options_.lease)));
   }
@@ -88,6 +89,7 @@ void Scheduler::GiveUpSilent() {
     std::string why =
         absl::StrCat("worker ", NameOf(attempt.worker_id), " reported nothing about it for ",
                      absl::FormatDuration(options_.longest_silence), " (--attempt-silence)");
+    const LogScope scope(IdsOf(attempt));
     spdlog::warn("attempt {} of job {} is lost: {}", id, attempt.job.job_id, why);
     End(id, state::Event::kLose, std::move(why));
   }
@@ -103,7 +105,7 @@ void Scheduler::StorageWorks(bool works) {
     attempt.reported = now;
     // An attempt that is known to be lost stays lost. The others get back the time of the outage.
     // With a whole lease, a fault that comes every few seconds would keep dead workers for ever.
-    if (!attempt.why_lost.empty()) continue;
+    if (!attempt.pending_error.empty()) continue;
     attempt.lease_end =
         std::max(attempt.lease_end, std::min(now + options_.lease, attempt.lease_end + outage));
   }

@@ -9,7 +9,7 @@ const store::Requirement* ReadyQueue::Intern(const store::Requirement& requireme
   return &*requirements_.insert(requirement).first;
 }
 
-void ReadyQueue::Add(const store::ReadyJob& job) {
+void ReadyQueue::Add(const store::ReadyJob& job, absl::Duration waits_since) {
   Remove(job.job_id);
   const store::Requirement* requirement = Intern(job.requirement);
   const Place& place =
@@ -17,7 +17,8 @@ void ReadyQueue::Add(const store::ReadyJob& job) {
                              .others = job.others,
                              .requirement = requirement,
                              .configuration_id = job.configuration_id,
-                             .execution = &*executions_.insert(job.execution).first};
+                             .execution = &*executions_.insert(job.execution).first,
+                             .waits_since = waits_since};
   counts_[requirement] += 1;
   Enter(place.claim, job.job_id, requirement);
   for (const store::Claim& claim : place.others) Enter(claim, job.job_id, requirement);
@@ -178,7 +179,8 @@ store::ReadyJob ReadyQueue::TakeOut(std::int64_t job_id, const store::Claim& cla
                       .others = place.others,
                       .requirement = *place.requirement,
                       .configuration_id = place.configuration_id,
-                      .execution = *place.execution};
+                      .execution = *place.execution,
+                      .waits_since = place.waits_since};
   if (place.claim != claim) {
     std::erase(job.others, claim);
     job.others.push_back(place.claim);

@@ -17,6 +17,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/time/time.h"
 #include "server/sched/accounts.h"
 #include "server/store/writes.h"
 
@@ -27,8 +28,10 @@ class ReadyQueue {
   // `accounts` tells which principals may start jobs. It must outlive the queue.
   explicit ReadyQueue(Accounts& accounts) : accounts_(accounts), nobody_(accounts.Of("")) {}
 
-  // Adds the job, or replaces it if the queue has it already.
-  void Add(const store::ReadyJob& job);
+  // Adds the job, or replaces it if the queue has it already. `waits_since` takes the place of the
+  // job's own.
+  void Add(const store::ReadyJob& job, absl::Duration waits_since);
+  void Add(const store::ReadyJob& job) { Add(job, job.waits_since); }
   // Removes the job. False if the queue does not have it.
   bool Remove(std::int64_t job_id);
   bool Contains(std::int64_t job_id) const { return places_.count(job_id) != 0; }
@@ -82,6 +85,7 @@ class ReadyQueue {
     const store::Requirement* requirement = nullptr;
     std::int64_t configuration_id = 0;
     const std::string* execution = nullptr;
+    absl::Duration waits_since;
   };
 
   using Places = std::unordered_map<std::int64_t, Place>;

@@ -12,8 +12,16 @@ namespace {
 
 constexpr std::size_t kRememberedAttempts = 10'000;
 constexpr absl::Duration kSeenEvery = absl::Seconds(30);
+constexpr std::size_t kMostLastEpochs = 100'000;
 
 std::int64_t NowMs(const Clock& clock) { return absl::ToUnixMillis(clock.Wall()); }
+
+// Whether `known` has the value, or still has room for it.
+template <typename Value>
+bool Admit(const Value& value, std::size_t most, std::set<Value>& known) {
+  if (known.size() < most) known.insert(value);
+  return known.count(value) != 0;
+}
 
 }  // namespace
 
@@ -38,7 +46,7 @@ void Scheduler::Tick() {
     const store::ReadyJob job = std::move(delayed_.begin()->second);
     DropDelayed(job.job_id);
     // If the job was added again meanwhile, that entry is newer.
-    if (!ready_.Contains(job.job_id)) ready_.Add(job);
+    if (!ready_.Contains(job.job_id)) ready_.Add(job, now);
   }
   GiveUpExpired();
   GiveUpSilent();
@@ -49,7 +57,7 @@ void Scheduler::AddReady(const store::ReadyJob& job) {
   const std::int64_t wait = job.not_before - NowMs(clock_);
   if (job.not_before == 0 || wait <= 0) {
     DropDelayed(job.job_id);
-    ready_.Add(job);
+    ready_.Add(job, clock_.Monotonic());
     WantDispatch();
     return;
   }
@@ -111,6 +119,7 @@ void Scheduler::Connected(WorkerInfo info, std::shared_ptr<WorkerLink> link,
   worker.leaving = false;
   worker.silent = false;
   worker.heard = clock_.Monotonic();
+  worker.time_over = worker.heard + worker.info.time_left;
   worker.seen_written = worker.heard;
   if (worker.info.drain != v1::Drain::RESUME) Drain(worker_id, worker.info.drain);
   std::set<std::int64_t> held_ids;
@@ -140,7 +149,7 @@ void Scheduler::Connected(WorkerInfo info, std::shared_ptr<WorkerLink> link,
     } else if (attempt.started || attempt.cancelled) {
       End(id, state::Event::kLose,
           absl::StrCat("worker ", NameOf(worker_id), " came back without it"));
-    } else {
+    } else if (!TakeBackFromUnable(id)) {
       worker.link->SendAssignment(attempt.assignment);
     }
   }
@@ -176,9 +185,17 @@ void Scheduler::Heartbeat(const std::string& worker_id, const WorkerLink* link,
 }
 
 void Scheduler::SetLoads(const std::string& worker_id, const WorkerLink* link,
-                         std::vector<DeviceLoad> loads) {
+                         std::vector<DeviceLoad> loads, std::vector<GpuErrors> errors) {
   Worker* worker = Find(worker_id, link);
-  if (worker != nullptr) worker->loads = std::move(loads);
+  if (worker == nullptr) return;
+  std::erase_if(loads, [worker](const DeviceLoad& load) {
+    return !Admit(load.device, kSeriesOfWorker, worker->devices);
+  });
+  std::erase_if(errors, [worker](const GpuErrors& error) {
+    return !Admit(std::make_pair(error.device, error.xid), kSeriesOfWorker, worker->error_kinds);
+  });
+  worker->loads = std::move(loads);
+  worker->errors = std::move(errors);
 }
 
 void Scheduler::Disconnected(const std::string& worker_id, const WorkerLink* link) {
@@ -188,19 +205,44 @@ void Scheduler::Disconnected(const std::string& worker_id, const WorkerLink* lin
   Seen(*worker, "offline");
 }
 
-void Scheduler::Goodbye(const std::string& worker_id, const WorkerLink* link) {
-  const Worker* worker = Find(worker_id, link);
-  if (worker == nullptr) return;
-  for (const std::int64_t id : worker->attempts) {
+// Ends the attempts of a worker that holds none any more. Returns how many were open.
+int Scheduler::EndAll(const Worker& worker, const std::string& why) {
+  int open = 0;
+  for (const std::int64_t id : worker.attempts) {
     Attempt& attempt = attempts_.at(id);
     if (attempt.ending) continue;
     if (attempt.ended) {
       attempt.lease_end = clock_.Monotonic();
     } else {
-      End(id, state::Event::kLose, absl::StrCat("worker ", NameOf(worker_id), " ended"));
+      // What crossed the worker's end is no loss: the worker has not seen it.
+      End(id, attempt.started ? state::Event::kLose : state::Event::kPreempt, why);
+      ++open;
     }
   }
+  return open;
+}
+
+void Scheduler::Goodbye(const std::string& worker_id, const WorkerLink* link) {
+  const Worker* worker = Find(worker_id, link);
+  if (worker == nullptr) return;
+  EndAll(*worker, absl::StrCat("worker ", NameOf(worker_id), " ended"));
   Disconnected(worker_id, link);
+}
+
+int Scheduler::WorkerGone(const std::string& name, const std::string& why) {
+  int open = 0;
+  for (const auto& [worker_id, worker] : workers_) {
+    if (worker.info.name != name) continue;
+    const int lost = EndAll(worker, absl::StrCat("worker ", NameOf(worker_id), " is gone: ", why));
+    const LogScope scope({.worker_id = worker_id});
+    spdlog::warn("worker {} is gone: {}; {} attempts are lost", NameOf(worker_id), why, lost);
+    open += lost;
+    const std::shared_ptr<WorkerLink> link = worker.link;
+    if (link == nullptr) continue;
+    Disconnected(worker_id, link.get());
+    link->Close(absl::UnavailableError(absl::StrCat("you are said to be gone: ", why)));
+  }
+  return open;
 }
 
 void Scheduler::Stored(const store::EventStored& event) {
@@ -210,6 +252,7 @@ void Scheduler::Stored(const store::EventStored& event) {
   if (event.advanced) found->second.reported = clock_.Monotonic();
   Heard(workers_[found->second.worker_id]);
   found->second.started = true;
+  if (event.epoch_seconds > 0) KeepEpoch(found->second, event.epoch_seconds);
   if (event.better_alone) {
     workers_[found->second.worker_id].better_alone.insert(found->second.job.configuration_id);
   }
@@ -231,6 +274,7 @@ void Scheduler::Expanded(const store::SliceStored& slice) {
     // The exact amount is stored but not told here.
     found->second.account->Charge(GpuSeconds(worker, found->second, clock_.Monotonic()));
     found->second.ended = true;
+    TellEnded(found->second, state::Outcome::kSuperseded, state::ErrorKind::kNone);
     if (worker.link) {
       worker.link->SendStop(id, found->second.assignment.token, StopReason::kSuperseded);
     }
@@ -285,7 +329,8 @@ void Scheduler::Drain(const std::string& worker_id, v1::Drain::Mode drain) {
 void Scheduler::End(std::int64_t attempt_id, state::Event event, std::string error) {
   Attempt& ended = attempts_.at(attempt_id);
   ended.ending = true;
-  ended.why_lost = error;
+  ended.pending_error = error;
+  ended.pending_end = event;
   ended.lease_end = clock_.Monotonic();
   const auto done = [this, attempt_id](absl::StatusOr<std::vector<store::ApplyResult>> results) {
     executor_.Post([this, attempt_id, results = std::move(results)] {
@@ -313,11 +358,35 @@ void Scheduler::End(std::int64_t attempt_id, state::Event event, std::string err
   if (!queued.ok()) ended.ending = false;
 }
 
+LogIds Scheduler::IdsOf(const Attempt& attempt) {
+  return {.trace_id = attempt.assignment.trace.trace_id,
+          .span_id = attempt.assignment.trace.span_id,
+          .sweep_id = attempt.job.sweep_id,
+          .job_id = attempt.job.job_id,
+          .attempt_id = attempt.assignment.attempt_id,
+          .worker_id = attempt.worker_id};
+}
+
+void Scheduler::TellEnded(const Attempt& attempt, state::Outcome outcome,
+                          state::ErrorKind error) const {
+  if (!options_.on_ended) return;
+  const bool recovered = attempt.job.waits_since == absl::ZeroDuration();
+  options_.on_ended(
+      {.assignment = attempt.assignment,
+       .sweep_id = attempt.job.sweep_id,
+       .worker_id = attempt.worker_id,
+       .worker = NameOf(attempt.worker_id),
+       .outcome = outcome,
+       .error = error,
+       .waited = recovered ? absl::ZeroDuration() : attempt.began - attempt.job.waits_since});
+}
+
 void Scheduler::OnEnded(std::int64_t attempt_id, const store::JobChange& change) {
   const auto found = attempts_.find(attempt_id);
   if (found == attempts_.end()) return;
   const Attempt& attempt = found->second;
   attempt.account->Charge(change.gpu_seconds);
+  TellEnded(attempt, change.outcome, change.error);
   if (const auto worker = workers_.find(attempt.worker_id); worker != workers_.end()) {
     CountFailure(worker->second, attempt, change);
     // A preempted attempt without an error was given back by a worker that is ending. If the
@@ -370,19 +439,44 @@ void Scheduler::CountFailure(Worker& worker, const Attempt& attempt,
   worker.fast_failures.insert(attempt.first_of_pack);
   if (static_cast<int>(worker.fast_failures.size()) < options_.quarantine_after) return;
   worker.fast_failures.clear();
+  const bool again = Quarantined(worker);
   worker.quarantined_until = clock_.Monotonic() + options_.quarantine;
+  const LogScope scope(IdsOf(attempt));
   spdlog::warn("worker {} is quarantined for {}: {} different jobs failed on it at once",
                NameOf(attempt.worker_id), absl::FormatDuration(options_.quarantine),
                options_.quarantine_after);
+  if (again || !options_.on_quarantine) return;
+  options_.on_quarantine(attempt.worker_id, NameOf(attempt.worker_id), options_.quarantine);
 }
 
 bool Scheduler::Quarantined(const Worker& worker) const {
   return clock_.Monotonic() < worker.quarantined_until;
 }
 
-bool Scheduler::TakesJobs(const Worker& worker) {
+bool Scheduler::TakesJobs(const Worker& worker) const {
   return worker.link != nullptr && !worker.leaving && !worker.silent &&
-         worker.info.drain == v1::Drain::RESUME;
+         worker.info.drain == v1::Drain::RESUME && HasTime(worker, absl::ZeroDuration());
+}
+
+bool Scheduler::HasTime(const Worker& worker, absl::Duration epoch) const {
+  const absl::Duration gives_back = worker.time_over - std::max(worker.info.margin, 2 * epoch);
+  return clock_.Monotonic() + epoch < gives_back;
+}
+
+absl::Duration Scheduler::LastEpoch(const store::ReadyJob& job, const Slot& slot) const {
+  const auto found = last_epochs_.find({job.configuration_id, slot.device_kind});
+  return found == last_epochs_.end() ? absl::ZeroDuration() : found->second;
+}
+
+void Scheduler::KeepEpoch(const Attempt& attempt, double seconds) {
+  const std::vector<Slot>& slots = workers_[attempt.worker_id].info.slots;
+  const auto slot = std::find_if(slots.begin(), slots.end(), [&](const Slot& one) {
+    return one.slot == attempt.assignment.slot;
+  });
+  if (slot == slots.end() || attempt.job.configuration_id == 0) return;
+  // A sweep can have a million configurations. What is forgotten is measured again.
+  if (last_epochs_.size() >= kMostLastEpochs) last_epochs_.clear();
+  last_epochs_[{attempt.job.configuration_id, slot->device_kind}] = absl::Seconds(seconds);
 }
 
 bool Scheduler::OthersWork() const {

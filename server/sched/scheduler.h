@@ -16,11 +16,13 @@
 #include <set>
 #include <string>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "core/base/clock.h"
+#include "core/base/log_scope.h"
 #include "server/sched/accounts.h"
 #include "server/sched/allowance.h"
 #include "server/sched/capabilities.h"
@@ -34,6 +36,9 @@ namespace pelab::sched {
 inline constexpr absl::Duration kAfterRefusedWrite = absl::Seconds(1);
 // The longest pause after the database refused the same job's assignment again and again.
 inline constexpr absl::Duration kMostAfterRefusedWrite = absl::Minutes(1);
+
+// Devices of one worker whose loads are kept, and kinds of errors.
+inline constexpr std::size_t kSeriesOfWorker = 64;
 
 enum class StopReason { kCancelled, kSuperseded };
 
@@ -56,6 +61,10 @@ struct WorkerInfo {
   std::vector<Slot> slots;
   Capabilities capabilities;
   v1::Drain::Mode drain = v1::Drain::RESUME;
+  // From when it connected; infinite: it has no time limit. It gives its attempts back `margin`
+  // before the end, or two of their epochs before if that is earlier.
+  absl::Duration time_left = absl::InfiniteDuration();
+  absl::Duration margin;
 };
 
 // Load of one of a worker's GPUs, as last reported.
@@ -64,6 +73,14 @@ struct DeviceLoad {
   std::optional<int> busy_percent;  // nullopt: the device does not report it
   std::uint64_t memory_used = 0;    // bytes
   std::uint64_t memory_total = 0;
+  std::optional<double> energy_joules;  // since its driver was loaded
+};
+
+// How often a GPU's driver has reported an error since the worker started.
+struct GpuErrors {
+  std::string device;     // "cuda:0"
+  std::uint64_t xid = 0;  // NVIDIA's number; 0: a memory error that was not corrected
+  std::uint64_t times = 0;
 };
 
 // The current status of a worker, for display.
@@ -81,7 +98,44 @@ struct WorkerStatus {
   std::optional<absl::Duration> give_up_left;  // until the first of its attempts is lost
   absl::Duration quarantine_left;              // 0: not in quarantine
   std::vector<Lease> leases;                   // ordered by attempt
-  std::vector<DeviceLoad> loads;  // from its last heartbeat; empty if it is not connected
+  std::vector<DeviceLoad> loads;            // from its last heartbeat; empty if it is not connected
+  std::optional<absl::Duration> time_left;  // set if it is connected and has a time limit
+};
+
+// What the scheduler knows for metrics, at one moment. A value.
+struct SchedulerFigures {
+  struct Slots {  // of connected workers
+    std::size_t busy = 0;
+    std::size_t free = 0;
+    std::size_t closed = 0;  // neither: the worker drains, is in quarantine, silent or about to end
+  };
+  struct Worker {
+    std::string name;  // no two workers have the same
+    bool connected = false;
+    bool quarantined = false;
+    std::vector<DeviceLoad> loads;  // as in WorkerStatus
+    std::vector<GpuErrors> errors;  // likewise
+  };
+  std::map<std::string, Slots> slots;  // by kind of device: cpu, gpu
+  // Jobs that wait and that no pause, limit or back-off holds, by the kind that they need: any,
+  // cpu, gpu.
+  std::map<std::string, std::size_t> waiting;
+  std::vector<Worker> workers;  // those that are connected or have attempts
+  // What ended attempts were charged for, by principal. Beside those without an owner, which are
+  // not charged.
+  std::map<std::string, double> gpu_seconds;
+};
+
+// An attempt that has ended.
+struct EndedAttempt {
+  const store::Assignment& assignment;
+  std::int64_t sweep_id = 0;  // for which it ran; 0: for none any more
+  std::string worker_id;
+  std::string worker;  // as people see it
+  state::Outcome outcome = state::Outcome::kLost;
+  state::ErrorKind error = state::ErrorKind::kNone;
+  // How long its job had waited before; zero if that was before this coordinator started.
+  absl::Duration waited;
 };
 
 struct SchedulerOptions {
@@ -94,6 +148,20 @@ struct SchedulerOptions {
   // is new about it (store::EventStored::advanced), nor about another attempt on the same slot.
   absl::Duration longest_silence = absl::InfiniteDuration();
   std::function<std::uint64_t()> token;  // returns a new fencing token, never 0
+  // Returns the span of a new attempt, 16 hexadecimal digits. Null: attempts belong to no trace.
+  std::function<std::string()> span;
+  // Called with the time that a job has waited in the queue when its assignment is stored. May be
+  // null.
+  std::function<void(absl::Duration waited)> on_dispatch;
+  // Called when an attempt has ended in the database. May be null.
+  std::function<void(const EndedAttempt& ended)> on_ended;
+  // Called when a principal has used its budget of GPU seconds, so that none of its jobs starts any
+  // more. May be null.
+  std::function<void(const Account& account)> on_spent;
+  // Called when a worker is put into quarantine for `length`, but not if it is in quarantine
+  // already. May be null.
+  std::function<void(const std::string& worker_id, const std::string& name, absl::Duration length)>
+      on_quarantine;
 };
 
 class Scheduler {
@@ -115,13 +183,21 @@ class Scheduler {
                  const std::vector<store::Held>& held);
   void Heartbeat(const std::string& worker_id, const WorkerLink* link,
                  const std::vector<store::Held>& held);
-  // Keeps the current load of the worker's GPUs for Workers().
-  void SetLoads(const std::string& worker_id, const WorkerLink* link,
-                std::vector<DeviceLoad> loads);
+  // Keeps the current load of the worker's GPUs for Workers(), and their errors for Figures(). No
+  // two loads may be of one device, nor two errors of one device have the same number. Each
+  // new device and number makes a series of its own in scrapes, so a worker has kSeriesOfWorker of
+  // each, and what it says of further ones is dropped.
+  void SetLoads(const std::string& worker_id, const WorkerLink* link, std::vector<DeviceLoad> loads,
+                std::vector<GpuErrors> errors);
   // The worker's stream has ended. Its attempts stay until their leases run out.
   void Disconnected(const std::string& worker_id, const WorkerLink* link);
   // The worker is ending and holds no attempts.
   void Goodbye(const std::string& worker_id, const WorkerLink* link);
+
+  // Workers with this display name are gone, because of `why`: their connections are closed, and
+  // their attempts end at once as if their leases had run out. Returns how many attempts that are.
+  // A worker that lives all the same connects again, and is told to drop them.
+  int WorkerGone(const std::string& name, const std::string& why);
 
   // Results of writes about attempts, sweeps and cancellations.
   void Stored(const store::EventStored& event);
@@ -147,6 +223,16 @@ class Scheduler {
   // Every worker that is connected or has attempts, ordered by id.
   std::vector<WorkerStatus> Workers() const;
 
+  // How many waiting jobs a slot like this one could run, and how many such slots are free. The
+  // trainer's abilities count as unknown.
+  struct Demand {
+    std::size_t waiting_jobs = 0;
+    std::size_t free_slots = 0;
+  };
+  Demand DemandFor(const Slot& slot) const;
+
+  SchedulerFigures Figures() const;
+
   // Handles leases that have run out and back-offs that have ended. Called by the timer.
   void Tick();
 
@@ -158,9 +244,11 @@ class Scheduler {
     absl::Duration began;
     absl::Duration lease_end;
     absl::Duration reported;  // when the last event advanced it; at first, when it began
-    std::string why_lost;     // set while the loss is known but not stored yet
-    bool started = false;     // its worker has reported something about it
-    bool cancelled = false;   // its job is cancelled; the worker must stop it
+    // An end that is decided but not stored yet: why, and how. No error: there is none.
+    std::string pending_error;
+    state::Event pending_end = state::Event::kLose;
+    bool started = false;    // its worker has reported something about it
+    bool cancelled = false;  // its job is cancelled; the worker must stop it
     // The attempt has ended in the database. Its slot is not free until the worker gives up the
     // attempt.
     bool ended = false;
@@ -181,6 +269,10 @@ class Scheduler {
     Slots planned;                     // the part of `taken` that is being stored
     std::set<std::int64_t> attempts;   // keys of its entries in attempts_
     std::vector<DeviceLoad> loads;
+    std::set<std::string> devices;  // that it has ever reported a load of
+    std::set<std::pair<std::string, std::uint64_t>> error_kinds;  // device and number, likewise
+    std::vector<GpuErrors> errors;
+    absl::Duration time_over = absl::InfiniteDuration();  // monotonic
     absl::Duration heard;  // when the worker was last heard from, as seen by this process
     absl::Duration seen_written;
     // Configurations whose seeds this worker has measured to train faster one after another.
@@ -221,6 +313,7 @@ class Scheduler {
   void GiveUpSilent();
   void ProbeStorage(const std::string& worker_id);
   void Heard(Worker& worker);
+  int EndAll(const Worker& worker, const std::string& why);
   void Delay(const store::ReadyJob& job, absl::Duration until);
   void DropDelayed(std::int64_t job_id);
   void WantDispatch();
@@ -237,13 +330,16 @@ class Scheduler {
   void OnNotStored(const Planned& plan, bool itself);
   void OnRefused(const Planned& plan, const store::AttemptCreated& refused);
   Attempt& Launch(const Planned& plan, store::Assignment assignment);
-  void Send(const std::vector<std::int64_t>& together);
+  void Send(std::vector<std::int64_t> together);
+  bool TakeBackFromUnable(std::int64_t attempt_id);
   void PutBack(const Planned& plan);
   static void Add(Slots& slots, int slot) { slots[slot] += 1; }
   static void Subtract(Slots& slots, int slot);
   void Renew(Attempt& attempt);
   void End(std::int64_t attempt_id, state::Event event, std::string error);
+  static LogIds IdsOf(const Attempt& attempt);
   void OnEnded(std::int64_t attempt_id, const store::JobChange& change);
+  void TellEnded(const Attempt& attempt, state::Outcome outcome, state::ErrorKind error) const;
   void Release(std::int64_t attempt_id);
   void MeasureBudgets();
   static double GpuSeconds(const Worker& worker, const Attempt& attempt, absl::Duration now);
@@ -251,7 +347,12 @@ class Scheduler {
   std::string WhyNowhere(const store::Requirement& requirement) const;
   std::string NameOf(const std::string& worker_id) const;
   bool Quarantined(const Worker& worker) const;
-  static bool TakesJobs(const Worker& worker);
+  bool TakesJobs(const Worker& worker) const;
+  // Whether a next epoch of the job, or of any job without one, would end before the worker gives
+  // its attempts back.
+  bool HasTime(const Worker& worker, absl::Duration epoch) const;
+  absl::Duration LastEpoch(const store::ReadyJob& job, const Slot& slot) const;
+  void KeepEpoch(const Attempt& attempt, double seconds);
   bool OthersWork() const;  // whether some worker accepts jobs and is not in quarantine
   void Seen(Worker& worker, const std::string& state);
   void Write(store::Write write);
@@ -269,6 +370,8 @@ class Scheduler {
   std::unordered_map<std::int64_t, Delayed::iterator> delayed_jobs_;
   std::map<std::int64_t, Attempt> attempts_;
   std::map<std::string, Worker> workers_;
+  // How long the last epoch of a configuration took, by the kind of its device.
+  std::map<std::pair<std::int64_t, std::string>, absl::Duration> last_epochs_;
   // Number of attempts by sweep, including those being stored.
   std::map<std::int64_t, int> running_;
   // Attempts that were lost here but may still run on their worker.

@@ -18,6 +18,10 @@ void AddWorkerStatuses(const std::vector<WorkerStatus>& statuses, absl::Time now
     // The database is updated only now and then, so its time may be old.
     if (status.connected) row.set_last_seen_at_ms(absl::ToUnixMillis(now) - silent);
     if (!status.connected && !status.give_up_left) continue;
+    if (status.time_left) {
+      row.set_time_left_ms(
+          static_cast<std::uint64_t>(absl::ToInt64Milliseconds(*status.time_left)));
+    }
     row.set_silent_ms(static_cast<std::uint64_t>(silent));
     if (status.give_up_left) {
       row.set_lease_left_ms(

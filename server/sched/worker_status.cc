@@ -24,6 +24,21 @@ std::string Scheduler::NameOf(const std::string& worker_id) const {
   return named == 1 ? name : absl::StrCat(name, " (", worker_id.substr(0, kIdCharacters), ")");
 }
 
+Scheduler::Demand Scheduler::DemandFor(const Slot& slot) const {
+  const Capabilities any;
+  Demand demand;
+  demand.waiting_jobs = ready_.Waiting(
+      [&](const store::Requirement& requirement) { return any.WhyNot(slot, requirement).empty(); });
+  for (const auto& [id, worker] : workers_) {
+    if (!TakesJobs(worker) || Quarantined(worker)) continue;
+    for (const Slot& one : worker.info.slots) {
+      const bool free = worker.taken.count(one.slot) == 0;
+      demand.free_slots += free && one.device_kind == slot.device_kind ? 1 : 0;
+    }
+  }
+  return demand;
+}
+
 std::vector<WorkerStatus> Scheduler::Workers() const {
   const absl::Duration now = clock_.Monotonic();
   std::vector<WorkerStatus> statuses;
@@ -34,6 +49,9 @@ std::vector<WorkerStatus> Scheduler::Workers() const {
     status.silent = std::max(now - worker.heard, absl::ZeroDuration());
     status.quarantine_left = std::max(worker.quarantined_until - now, absl::ZeroDuration());
     if (status.connected) status.loads = worker.loads;
+    if (status.connected && worker.time_over != absl::InfiniteDuration()) {
+      status.time_left = std::max(worker.time_over - now, absl::ZeroDuration());
+    }
     for (const std::int64_t attempt_id : worker.attempts) {
       const Attempt& attempt = attempts_.at(attempt_id);
       if (attempt.ended) continue;

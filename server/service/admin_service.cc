@@ -35,8 +35,9 @@ v1::Principal ToProto(const store::Principal& principal) {
 
 absl::Status CheckRole(v1::Role role) {
   if (role != v1::ROLE_UNSPECIFIED && v1::Role_IsValid(role)) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat(
-      "role ", static_cast<int>(role), " is unknown; known: reader, submitter, operator, worker"));
+  return absl::InvalidArgumentError(
+      absl::StrCat("role ", static_cast<int>(role),
+                   " is unknown; known: reader, submitter, operator, worker, scaler"));
 }
 
 template <typename T>

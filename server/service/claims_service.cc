@@ -12,6 +12,7 @@
 #include "core/rpc/sweep_document.h"
 #include "server/limits.h"
 #include "server/service/blocking.h"
+#include "server/service/call_spans.h"
 #include "server/service/check_text.h"
 #include "server/service/sweeps_service.h"
 
@@ -70,6 +71,30 @@ v1::GetSheetRequest RequestOf(const std::string& sheet) {
   v1::GetSheetRequest request;
   request.mutable_sheet()->set_sheet(sheet);
   return request;
+}
+
+absl::Status CheckAdvance(const v1::AdvanceRequest& request) {
+  if (request.begin_round() > 0 && !request.stopped_by().empty()) {
+    return absl::InvalidArgumentError("a round cannot be begun and be stopped by a budget");
+  }
+  return CheckText("stopped_by", request.stopped_by(), limits::kPauseReasonBytes);
+}
+
+notify::SpentBudget ToSpentBudget(const StoredSheet& sheet, const std::string& stopped_by) {
+  notify::SpentBudget budget{.sheet = sheet.row.name(),
+                             .sheet_id = sheet.row.sheet_id(),
+                             .owner = sheet.row.owner(),
+                             .rounds = sheet.row.ended_rounds(),
+                             .stopped_by = stopped_by};
+  if (sheet.row.has_sweep_id()) budget.sweep_id = sheet.row.sweep_id();
+  if (sheet.claims.empty()) budget.open = static_cast<std::int64_t>(sheet.bound->claims.size());
+  for (const v1::SheetClaimRow& claim : sheet.claims) {
+    std::int64_t& count = claim.standing() == "open"      ? budget.open
+                          : claim.standing() == "decided" ? budget.decided
+                                                          : budget.given_up;
+    count += 1;
+  }
+  return budget;
 }
 
 bool IsLive(const v1::Sweep& sweep) {
@@ -136,8 +161,8 @@ absl::Status ClaimsService::DoRegister(const grpc::ServerContext& context,
   PELAB_RETURN_IF_ERROR(claims::CheckCanBeSettled(bound));
   PELAB_ASSIGN_OR_RETURN(const auto reader, parts_.readers.Take());
   const claims::Sheet& sheet = bound.sheet;
-  const std::string& sweep_document =
-      sheet.sweep_file.empty() ? sheet.sweep_document : request.sweep_document();
+  PELAB_ASSIGN_OR_RETURN(const std::string sweep_document,
+                         rpc::SweepDocumentOf(sheet, request.sweep_document()));
   store::RegisterSheet write{.name = sheet.name,
                              .sha256 = claims::HashOf(request.document(), sweep_document),
                              .document = request.document(),
@@ -212,6 +237,7 @@ absl::StatusOr<std::shared_ptr<const claims::BoundSheet>> ClaimsService::Bound(
 absl::Status ClaimsService::DoAdvance(const grpc::ServerContext& context,
                                       const v1::AdvanceRequest& request, v1::Settlement& response) {
   PELAB_ASSIGN_OR_RETURN(const access::Caller caller, parts_.gate.CallerOf(context));
+  PELAB_RETURN_IF_ERROR(CheckAdvance(request));
   PELAB_ASSIGN_OR_RETURN(const Turns::Turn turn, parts_.admission.Document(context));
   PELAB_ASSIGN_OR_RETURN(const auto reader, parts_.readers.Take());
   bool again = request.again();
@@ -228,9 +254,10 @@ absl::Status ClaimsService::DoAdvance(const grpc::ServerContext& context,
     if (!next || next->number != request.begin_round()) {
       PELAB_ASSIGN_OR_RETURN(const claims::StoredRows rows, RowsOf(*reader, sheet));
       PELAB_ASSIGN_OR_RETURN(response, ToSettlement(*reader, sheet, rows));
+      if (next && !request.stopped_by().empty()) TellStopped(sheet, request.stopped_by());
       return absl::OkStatus();
     }
-    PELAB_RETURN_IF_ERROR(Begin(caller, *reader, sheet, *next));
+    PELAB_RETURN_IF_ERROR(Begin(caller, TraceOfSweep(context), *reader, sheet, *next));
   }
   return absl::AbortedError(absl::StrCat("sheet \"", request.sheet().sheet(),
                                          "\" is being advanced by others; try again"));
@@ -331,6 +358,7 @@ absl::Status ClaimsService::QueueAgain(const StoredSheet& sheet,
 // The sheet's sweep as it is now. For a sheet without one, `write` is told how to make it.
 absl::StatusOr<experiment::Sweep> ClaimsService::SweepOf(db::Reader& reader,
                                                          const StoredSheet& sheet,
+                                                         const TraceContext& trace,
                                                          store::BeginRound& write) {
   if (sheet.row.has_sweep_id()) {
     PELAB_ASSIGN_OR_RETURN(const v1::Sweep row,
@@ -358,28 +386,42 @@ absl::StatusOr<experiment::Sweep> ClaimsService::SweepOf(db::Reader& reader,
   set("name", sheet.row.name());
   PELAB_ASSIGN_OR_RETURN(experiment::Sweep sweep,
                          rpc::ParseSweepDocument(sheet.row.sweep_document(), overrides));
-  write.sweep = {.name = sweep.name(),
-                 .protocol = sweep.protocol(),
-                 .document = sheet.row.sweep_document(),
-                 .file_name = sheet.row.file_name(),
-                 .overrides_json = OverridesToJson(overrides),
-                 .client_token = sheet.row.sha256(),
-                 .analyses_json = AnalysesJson(sweep.analyses()),
-                 .resources_json = ResourcesJson(sweep.resources()),
-                 .request_sha256 = sheet.row.sha256(),
-                 .owner = sheet.row.owner(),
-                 .now = write.now};
+  write.sweep = std::make_shared<const store::SubmitSweep>(
+      store::SubmitSweep{.name = sweep.name(),
+                         .protocol = sweep.protocol(),
+                         .document = sheet.row.sweep_document(),
+                         .file_name = sheet.row.file_name(),
+                         .overrides_json = OverridesToJson(overrides),
+                         .client_token = sheet.row.sha256(),
+                         .analyses_json = AnalysesJson(sweep.analyses()),
+                         .resources_json = ResourcesJson(sweep.resources()),
+                         .request_sha256 = sheet.row.sha256(),
+                         .owner = sheet.row.owner(),
+                         .trace = trace,
+                         .now = write.now});
   return sweep;
 }
 
-absl::Status ClaimsService::Begin(const access::Caller& caller, db::Reader& reader,
-                                  const StoredSheet& sheet, const claims::Round& round) {
+void ClaimsService::TellStopped(const StoredSheet& sheet, const std::string& stopped_by) {
+  std::pair<std::int64_t, std::string> stop(sheet.row.ended_rounds(), stopped_by);
+  {
+    MutexLock lock(&mutex_);
+    auto& told = told_[sheet.row.sheet_id()];
+    if (told == stop) return;
+    told = std::move(stop);
+  }
+  on_budget_(ToSpentBudget(sheet, stopped_by));
+}
+
+absl::Status ClaimsService::Begin(const access::Caller& caller, const TraceContext& trace,
+                                  db::Reader& reader, const StoredSheet& sheet,
+                                  const claims::Round& round) {
   store::BeginRound write{.sheet_id = sheet.row.sheet_id(),
                           .round = round.number,
                           .first_seed = round.first_seed,
                           .end_seed = round.end_seed,
                           .now = absl::ToUnixMillis(parts_.clock.Wall())};
-  PELAB_ASSIGN_OR_RETURN(const experiment::Sweep sweep, SweepOf(reader, sheet, write));
+  PELAB_ASSIGN_OR_RETURN(const experiment::Sweep sweep, SweepOf(reader, sheet, trace, write));
   const std::vector<std::uint64_t> combinations = CombinationsOf(sheet, round);
   write.cells_json = CellsJson(combinations);
   experiment::Extension extension = experiment::ExtendSome(sweep, SeedsText(round), combinations);

@@ -3,7 +3,9 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <list>
+#include <map>
 #include <memory>
 #include <string>
 #include <utility>
@@ -14,6 +16,7 @@
 #include "absl/status/statusor.h"
 #include "core/base/mutex.h"
 #include "pelab/v1/claims.grpc.pb.h"
+#include "server/notify/budget.h"
 #include "server/service/settlement.h"
 #include "server/service/sweep_parts.h"
 
@@ -21,7 +24,10 @@ namespace pelab::service {
 
 class ClaimsService final : public v1::Claims::Service {
  public:
-  explicit ClaimsService(const SweepParts& parts) : parts_(parts) {}
+  // `on_budget` is told of each settling that its budget has stopped. Thread-safe.
+  using OnBudget = std::function<void(const notify::SpentBudget&)>;
+  ClaimsService(const SweepParts& parts, OnBudget on_budget)
+      : parts_(parts), on_budget_(std::move(on_budget)) {}
 
   grpc::Status RegisterSheet(grpc::ServerContext* context, const v1::RegisterSheetRequest* request,
                              v1::Settlement* response) override;
@@ -47,17 +53,22 @@ class ClaimsService final : public v1::Claims::Service {
   absl::StatusOr<bool> EndOrWait(const access::Caller& caller, db::Reader& reader,
                                  const StoredSheet& sheet, bool again, v1::Settlement& response);
   absl::Status QueueAgain(const StoredSheet& sheet, const std::vector<Blocked>& blocked);
-  absl::Status Begin(const access::Caller& caller, db::Reader& reader, const StoredSheet& sheet,
-                     const claims::Round& round);
+  absl::Status Begin(const access::Caller& caller, const TraceContext& trace, db::Reader& reader,
+                     const StoredSheet& sheet, const claims::Round& round);
   absl::StatusOr<experiment::Sweep> SweepOf(db::Reader& reader, const StoredSheet& sheet,
-                                            store::BeginRound& write);
+                                            const TraceContext& trace, store::BeginRound& write);
   void TellScheduler(const store::SliceStored& jobs);
+  // Tells on_budget_ of a stop, unless it knows of the same one already.
+  void TellStopped(const StoredSheet& sheet, const std::string& stopped_by);
 
   SweepParts parts_;
+  const OnBudget on_budget_;
   Mutex mutex_;
   // By hash, the one that was used last in front.
   std::list<std::pair<std::string, std::shared_ptr<const claims::BoundSheet>>> bound_
       ABSL_GUARDED_BY(mutex_);
+  // The last stop of each sheet that was told: after how many rounds, and why.
+  std::map<std::int64_t, std::pair<std::int64_t, std::string>> told_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace pelab::service

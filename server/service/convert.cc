@@ -1,18 +1,25 @@
 #include "server/service/convert.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <string>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "core/base/status.h"
 #include "core/base/utf8.h"
+#include "core/rpc/fleet_protocol.h"
 #include "server/limits.h"
 #include "server/service/check_text.h"
 
 namespace pelab::service {
 namespace {
+
+// Ten years: the sum with the time of today fits.
+constexpr std::int64_t kLongestLimitMs = std::int64_t{10} * 365 * 24 * 3600 * 1000;
 
 // The largest number of jobs that one trainer of the slot runs together.
 int PackOf(const v1::Slot& slot) { return std::clamp(slot.pack(), 1, limits::kJobsOfPack); }
@@ -35,10 +42,6 @@ std::string SlotsJson(const v1::Hello& hello) {
 }
 
 absl::Status CheckHello(const v1::Hello& hello) {
-  if (hello.protocol() != 1) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("the worker speaks protocol ", hello.protocol(), "; this coordinator 1"));
-  }
   const std::string& id = hello.worker_id();
   PELAB_RETURN_IF_ERROR(CheckWorkerId("worker_id", id));
   const auto of = [&](absl::string_view what) { return absl::StrCat(what, " of worker ", id); };
@@ -60,6 +63,11 @@ absl::Status CheckHello(const v1::Hello& hello) {
           absl::StrCat("device_kind \"", slot.device_kind(), "\" is unknown; known: cpu, gpu"));
     }
   }
+  if (hello.features_size() > limits::kFeaturesOfWorker) {
+    return absl::InvalidArgumentError(absl::StrCat("a worker names at most ",
+                                                   limits::kFeaturesOfWorker, " features, not ",
+                                                   hello.features_size()));
+  }
   if (hello.capabilities_json().size() > limits::kCapabilitiesBytes) {
     return absl::InvalidArgumentError(
         absl::StrCat("capabilities_json is longer than ", limits::kCapabilitiesBytes, " bytes"));
@@ -70,10 +78,16 @@ absl::Status CheckHello(const v1::Hello& hello) {
 }  // namespace
 
 absl::StatusOr<HelloParts> ToHello(const v1::Hello& hello, std::int64_t now) {
+  PELAB_ASSIGN_OR_RETURN(const int protocol,
+                         rpc::ChooseProtocol(rpc::ProtocolsOf(hello), rpc::kFleetProtocols));
   if (absl::Status status = CheckHello(hello); !status.ok()) return status;
   auto capabilities = sched::Capabilities::Parse(hello.capabilities_json());
   if (!capabilities.ok()) return capabilities.status();
+  const auto& features = hello.features();
+  capabilities->set_fetches_files(std::find(features.begin(), features.end(), rpc::kFilesFeature) !=
+                                  features.end());
   HelloParts parts;
+  parts.protocol = protocol;
   parts.write = {.worker_id = hello.worker_id(),
                  .name = hello.name().empty() ? hello.host() : hello.name(),
                  .host = hello.host(),
@@ -86,6 +100,12 @@ absl::StatusOr<HelloParts> ToHello(const v1::Hello& hello, std::int64_t now) {
   parts.info.worker_id = parts.write.worker_id;
   parts.info.name = parts.write.name;
   parts.info.capabilities = *std::move(capabilities);
+  if (hello.available_until_ms() > 0) {
+    const std::int64_t left =
+        std::clamp<std::int64_t>(hello.available_until_ms(), now, now + kLongestLimitMs) - now;
+    parts.info.time_left = absl::Milliseconds(left);
+    parts.info.margin = absl::Milliseconds(hello.margin_ms());
+  }
   for (const v1::Slot& slot : hello.slots()) {
     parts.info.slots.push_back(
         {slot.slot(), DeviceOf(slot), slot.device_kind(), slot.memory_bytes(), PackOf(slot)});
@@ -97,12 +117,43 @@ store::Held ToHeld(const v1::HeldAttempt& held) {
   return {.attempt_id = held.attempt_id(), .token = held.token(), .slot = held.slot()};
 }
 
+namespace {
+
 sched::DeviceLoad ToLoad(const v1::DeviceLoad& load) {
-  sched::DeviceLoad result{.device = Shorten(load.device(), limits::kDeviceNameBytes),
+  sched::DeviceLoad result{.device = Printable(load.device(), limits::kDeviceNameBytes),
                            .memory_used = load.memory_used(),
                            .memory_total = load.memory_total()};
   if (load.has_busy_percent()) result.busy_percent = std::clamp(load.busy_percent(), 0, 100);
+  if (load.has_energy_joules() && std::isfinite(load.energy_joules())) {
+    result.energy_joules = std::max(load.energy_joules(), 0.0);
+  }
   return result;
+}
+
+}  // namespace
+
+std::vector<sched::DeviceLoad> ToLoads(const v1::Heartbeat& heartbeat) {
+  std::vector<sched::DeviceLoad> loads;
+  std::set<std::string> devices;
+  for (const v1::DeviceLoad& load : heartbeat.loads()) {
+    if (loads.size() >= limits::kLoadsOfWorker) break;
+    sched::DeviceLoad one = ToLoad(load);
+    if (devices.insert(one.device).second) loads.push_back(std::move(one));
+  }
+  return loads;
+}
+
+std::vector<sched::GpuErrors> ToErrors(const v1::Heartbeat& heartbeat) {
+  std::vector<sched::GpuErrors> all;
+  std::set<std::pair<std::string, std::uint64_t>> known;
+  for (const v1::GpuErrors& errors : heartbeat.gpu_errors()) {
+    if (all.size() >= limits::kErrorsOfWorker) break;
+    sched::GpuErrors one{.device = Printable(errors.device(), limits::kDeviceNameBytes),
+                         .xid = errors.xid(),
+                         .times = errors.times()};
+    if (known.insert({one.device, one.xid}).second) all.push_back(std::move(one));
+  }
+  return all;
 }
 
 v1::Assignment ToProto(const store::Assignment& assignment) {
@@ -142,6 +193,7 @@ v1::Assignment ToProto(const store::Assignment& assignment) {
     added->set_sha256(file.sha256);
     added->set_bytes(file.bytes);
   }
+  if (!assignment.trace.trace_id.empty()) out.set_traceparent(Traceparent(assignment.trace));
   out.set_label(absl::StrCat(assignment.pe_label, " ", assignment.task, " seed ", assignment.seed));
   return out;
 }

@@ -5,6 +5,7 @@
 
 #include <utility>
 
+#include "core/base/log_scope.h"
 #include "core/base/mutex.h"
 #include "core/experiment/cell_maker.h"
 #include "server/service/blocking.h"
@@ -132,6 +133,7 @@ Expander::Progress Expander::Expand(std::int64_t sweep_id) {
   if (!last) following = BuildSlice(sweep_id, expansion.sweep, next, kMaxCells, clock_);
   const auto stored = pending.Wait();
   if (!stored.ok()) {
+    const LogScope scope({.sweep_id = sweep_id});
     spdlog::warn("sweep {} is not expanded yet: {}", sweep_id,
                  std::string{stored.status().message()});
     return Progress::kRetry;

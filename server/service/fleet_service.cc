@@ -1,11 +1,13 @@
 #include "server/service/fleet_service.h"
 
 #include <algorithm>
+#include <optional>
 #include <variant>
 
 #include "absl/strings/str_cat.h"
 #include "core/base/mutex.h"
 #include "core/base/status.h"
+#include "core/base/utf8.h"
 #include "core/event/enums.h"
 #include "core/rpc/status.h"
 #include "server/limits.h"
@@ -161,6 +163,30 @@ grpc::Status FleetService::DrainWorker(grpc::ServerContext* context,
                                        const v1::DrainWorkerRequest* request,
                                        v1::DrainWorkerResponse* response) {
   return rpc::ToGrpc(DoDrain(*context, *request, *response));
+}
+
+absl::Status FleetService::DoDemand(const v1::DemandRequest& request,
+                                    v1::DemandResponse& response) {
+  if (request.device_kind() != "cpu" && request.device_kind() != "gpu") {
+    return absl::InvalidArgumentError(absl::StrCat("device kind \"",
+                                                   Escape(Shorten(request.device_kind(), 100)),
+                                                   "\" is unknown; known: cpu, gpu"));
+  }
+  const sched::Slot slot{.device_kind = request.device_kind(),
+                         .memory_bytes = request.memory_bytes()};
+  using Answer = std::optional<sched::Scheduler::Demand>;
+  const Answer demand = AskOn<Answer>(
+      context_.executor, [this, slot] { return Answer(context_.scheduler.DemandFor(slot)); },
+      std::nullopt);
+  if (!demand) return absl::UnavailableError("the scheduler is busy: try again later");
+  response.set_waiting_jobs(static_cast<std::int64_t>(demand->waiting_jobs));
+  response.set_free_slots(static_cast<std::int64_t>(demand->free_slots));
+  return absl::OkStatus();
+}
+
+grpc::Status FleetService::Demand(grpc::ServerContext*, const v1::DemandRequest* request,
+                                  v1::DemandResponse* response) {
+  return rpc::ToGrpc(DoDemand(*request, *response));
 }
 
 grpc::Status FleetService::PutArtifact(grpc::ServerContext*,

@@ -30,6 +30,9 @@ class FleetService final : public v1::Fleet::WithCallbackMethod_Session<v1::Flee
   grpc::Status DrainWorker(grpc::ServerContext* context, const v1::DrainWorkerRequest* request,
                            v1::DrainWorkerResponse* response) override;
 
+  grpc::Status Demand(grpc::ServerContext* context, const v1::DemandRequest* request,
+                      v1::DemandResponse* response) override;
+
   // Ends every session with UNAVAILABLE, which makes the workers connect again. New sessions end at
   // once.
   void CloseAll();
@@ -42,6 +45,7 @@ class FleetService final : public v1::Fleet::WithCallbackMethod_Session<v1::Flee
   absl::Status Announce(const v1::ArtifactHeader& header);
   enum class Asked { kBefore, kAfter };  // the file's bytes
   absl::Status Record(const v1::ArtifactHeader& header, Asked asked);
+  absl::Status DoDemand(const v1::DemandRequest& request, v1::DemandResponse& response);
   absl::Status DoDrain(const grpc::ServerContext& context, const v1::DrainWorkerRequest& request,
                        v1::DrainWorkerResponse& response);
 

@@ -11,6 +11,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "core/base/clock.h"
 #include "core/base/file.h"
 #include "core/base/ids.h"
 #include "core/base/regular_file.h"
@@ -141,7 +142,15 @@ grpc::Status MaintenanceService::Backup(grpc::ServerContext* context, const v1::
         absl::StrCat(limits::kBackups, " backups are under way: try again later")));
   }
   if (const absl::Status recorded = Record(*context); !recorded.ok()) return rpc::ToGrpc(recorded);
-  return rpc::ToGrpc(Send(*context, *writer));
+  const absl::Status sent = Send(*context, *writer);
+  if (sent.ok()) last_backup_ = absl::ToUnixMillis(SystemClock::Instance().Wall());
+  return rpc::ToGrpc(sent);
+}
+
+std::optional<absl::Time> MaintenanceService::last_backup() const {
+  const std::int64_t at = last_backup_;
+  if (at == 0) return std::nullopt;
+  return absl::FromUnixMillis(at);
 }
 
 }  // namespace pelab::service

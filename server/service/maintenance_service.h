@@ -3,11 +3,13 @@
 
 #include <atomic>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
 #include "core/base/unique_fd.h"
 #include "core/db/backup/backup.h"
 #include "pelab/v1/maintenance.grpc.pb.h"
@@ -25,6 +27,9 @@ class MaintenanceService final : public v1::Maintenance::Service {
 
   grpc::Status Backup(grpc::ServerContext* context, const v1::BackupRequest* request,
                       grpc::ServerWriter<v1::BackupPart>* writer) override;
+
+  // When the last backup since the start was sent whole; nullopt: none was. Thread-safe.
+  std::optional<absl::Time> last_backup() const;
 
   // Ends running backups.
   void Stop() { stopping_ = true; }
@@ -45,6 +50,7 @@ class MaintenanceService final : public v1::Maintenance::Service {
   access::Gate& gate_;
   std::atomic<bool> stopping_{false};
   std::atomic<int> under_way_{0};
+  std::atomic<std::int64_t> last_backup_{0};  // Unix milliseconds; 0: none
 };
 
 }  // namespace pelab::service

@@ -88,7 +88,7 @@ absl::Status SweepsService::Receive(const v1::FileHeader& header,
   }
   if (upload->complete()) return upload->Commit();
   // The stream ended too early: the rest may come later.
-  const absl::Status status = upload->Commit();
+  absl::Status status = upload->Commit();
   upload->Keep();
   return status;
 }

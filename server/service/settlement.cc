@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "core/base/json_text.h"
 #include "core/base/status.h"
+#include "core/claims/metric.h"
 #include "core/db/read/all_rows.h"
 #include "core/experiment/configuration.h"
 #include "core/experiment/key.h"
@@ -38,6 +39,12 @@ class Lists {
   absl::StatusOr<std::vector<v1::AttemptRow>> Attempts(const v1::JobFilter& filter) {
     return db::AllRows<v1::AttemptRow>(reader_, &db::RowReader::ListAttempts,
                                        Request<v1::ListAttemptsRequest>(filter));
+  }
+  absl::StatusOr<std::vector<v1::AnalysisRow>> Analyses(const v1::JobFilter& filter,
+                                                        const std::string& name) {
+    auto request = Request<v1::ListAnalysesRequest>(filter);
+    request.set_name(name);
+    return db::AllRows<v1::AnalysisRow>(reader_, &db::RowReader::ListAnalyses, request);
   }
   absl::StatusOr<std::vector<v1::HeadAblationRow>> HeadAblations(const v1::JobFilter& filter) {
     return db::AllRows<v1::HeadAblationRow>(reader_, &db::RowReader::ListHeadAblations,
@@ -129,7 +136,9 @@ std::string ReasonOf(const v1::JobRow* row, const claims::OpenCell& cell, bool l
     case v1::JOB_STATE_CANCELLED:
       return "it was cancelled";
     case v1::JOB_STATE_SUCCEEDED:
-      return cell.lacks_ablation ? "it is trained, but has no head ablation" : "";
+      return cell.lacks.empty() ? ""
+                                : absl::StrCat("it is trained, but has no ",
+                                               std::string(claims::AnalysisOf(cell.lacks)));
     default:
       return live ? "" : "the sheet's sweep does not claim it any more";
   }

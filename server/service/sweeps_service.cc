@@ -1,5 +1,7 @@
 #include "server/service/sweeps_service.h"
 
+#include <spdlog/spdlog.h>
+
 #include <cstdint>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -10,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "core/base/log_scope.h"
 #include "core/base/sha256.h"
 #include "core/base/status.h"
 #include "core/base/utf8.h"
@@ -19,6 +22,7 @@
 #include "core/rpc/sweep_document.h"
 #include "server/limits.h"
 #include "server/service/blocking.h"
+#include "server/service/call_spans.h"
 #include "server/service/check_text.h"
 #include "server/service/preview.h"
 
@@ -43,6 +47,17 @@ std::string RequestHash(const v1::SubmitRequest& request) {
   return Sha256Hex(nlohmann::json::array({request.document(), OverridesToJson(request.overrides()),
                                           request.priority(), request.fresh(), request.new_sweep()})
                        .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
+}
+
+void LogSubmitted(const std::string& principal, const TraceContext& trace,
+                  const store::SweepStored& stored, const experiment::Sweep& sweep) {
+  const LogScope scope({.trace_id = trace.trace_id,
+                        .span_id = trace.span_id,
+                        .principal = principal,
+                        .sweep_id = stored.sweep_id});
+  spdlog::info("sweep {} ({}) was {}{}: {} cells", sweep.name(), stored.sweep_id,
+               stored.went_on ? "continued" : "submitted",
+               principal.empty() ? "" : absl::StrCat(" by ", principal), sweep.cells());
 }
 
 // Whether the documents differ only in lines that start with "seed:".
@@ -127,6 +142,7 @@ absl::Status SweepsService::DoSubmit(const grpc::ServerContext& context,
                          rpc::ParseNewSweepDocument(request.document(), request.overrides()));
   PELAB_RETURN_IF_ERROR(KeepFiles(request.overrides()));
   parts_.expander.MakeWay();
+  const TraceContext trace = TraceOfSweep(context);
   store::SubmitSweep write{.name = sweep.name(),
                            .protocol = sweep.protocol(),
                            .document = request.document(),
@@ -142,6 +158,7 @@ absl::Status SweepsService::DoSubmit(const grpc::ServerContext& context,
                            .priority = request.priority(),
                            .fresh = request.fresh(),
                            .go_on = !request.fresh() && !request.new_sweep(),
+                           .trace = trace,
                            .cells = sweep.cells(),
                            .first = BuildSlice(0, sweep, 0, kFirstCells, parts_.clock),
                            .now = absl::ToUnixMillis(parts_.clock.Wall())};
@@ -161,6 +178,11 @@ absl::Status SweepsService::DoSubmit(const grpc::ServerContext& context,
   turn.reset();  // what follows waits for others, and reads little
   const auto& stored = std::get<store::SweepStored>(result);
   if (stored.refusal != store::SweepStored::kNone) return Refused(caller, request, stored);
+  if (!stored.repeated_token) {
+    // A sweep that goes on keeps its own trace, and one that was made for this call is forgotten.
+    LogSubmitted(caller.name, stored.went_on ? SpanOf(context).value_or(TraceContext()) : trace,
+                 stored, sweep);
+  }
   const bool small = sweep.cells() <= kSmallSweep;
   if (stored.expands_again) {
     PELAB_RETURN_IF_ERROR(ExpandAgain(stored.sweep_id));

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "core/base/log_scope.h"
 #include "server/limits.h"
 #include "server/service/convert.h"
 
@@ -27,9 +28,12 @@ std::vector<store::EventStored> Digest(const std::vector<store::EventStored>& al
     const auto change = entry.change;
     const bool better_alone = entry.better_alone || event.better_alone;
     const bool advanced = entry.advanced || event.advanced;
+    const double epoch_seconds =
+        event.epoch_seconds > 0 ? event.epoch_seconds : entry.epoch_seconds;
     entry = event;
     entry.better_alone = better_alone;
     entry.advanced = advanced;
+    entry.epoch_seconds = epoch_seconds;
     if (!entry.change) entry.change = change;
   }
   std::vector<store::EventStored> digest;
@@ -49,6 +53,19 @@ absl::Status CheckEnvelope(const v1::Event& event) {
     return bad("has no sequence number; they count from 1");
   }
   return event.body_case() == v1::Event::BODY_NOT_SET ? bad("has no body") : absl::OkStatus();
+}
+
+const char* WhyItEnds(v1::Goodbye::Reason reason) {
+  switch (reason) {
+    case v1::Goodbye::STOPPED:
+      return ": it was told to stop";
+    case v1::Goodbye::IDLE:
+      return ": it was idle for long";
+    case v1::Goodbye::TIME_LIMIT:
+      return ": its time limit is near";
+    default:
+      return "";
+  }
 }
 
 absl::Status CheckHeld(absl::string_view message, int held) {
@@ -122,11 +139,7 @@ bool WorkerSession::Handle(v1::WorkerMessage& message) {
     case v1::WorkerMessage::kLog:
       return OnLog(*message.mutable_log());
     case v1::WorkerMessage::kGoodbye:
-      context_.executor.Post([self = shared_from_this()] {
-        self->context_.scheduler.Goodbye(*self->worker_id_, self.get());
-        self->Close(absl::OkStatus());
-      });
-      return true;
+      return OnGoodbye(message.goodbye());
     case v1::WorkerMessage::MESSAGE_NOT_SET:
       break;
   }
@@ -142,6 +155,16 @@ void WorkerSession::Ended() {
   });
 }
 
+bool WorkerSession::OnGoodbye(const v1::Goodbye& goodbye) {
+  const LogScope scope({.worker_id = *worker_id_});
+  spdlog::info("worker {} ends{}", *worker_id_, WhyItEnds(goodbye.reason()));
+  context_.executor.Post([self = shared_from_this()] {
+    self->context_.scheduler.Goodbye(*self->worker_id_, self.get());
+    self->Close(absl::OkStatus());
+  });
+  return true;
+}
+
 bool WorkerSession::OnHello(const v1::Hello& hello) {
   if (absl::Status status = CheckHeld("hello", hello.held_size()); !status.ok()) {
     Close(status);
@@ -154,9 +177,11 @@ bool WorkerSession::OnHello(const v1::Hello& hello) {
   }
   parts->write.principal = principal_;
   worker_id_ = std::make_shared<const std::string>(parts->write.worker_id);
-  spdlog::info("worker {} ({}) on {} connected with {} slots, holding {} attempts",
-               parts->write.name, *worker_id_, hello.host(), hello.slots_size(), hello.held_size());
-  auto done = [self = shared_from_this(), info = parts->info,
+  const LogScope scope({.worker_id = *worker_id_});
+  spdlog::info("worker {} ({}) on {} connected with {} slots, holding {} attempts; protocol {}",
+               parts->write.name, *worker_id_, hello.host(), hello.slots_size(), hello.held_size(),
+               parts->protocol);
+  auto done = [self = shared_from_this(), info = parts->info, protocol = parts->protocol,
                held = parts->write.held](absl::StatusOr<std::vector<store::ApplyResult>> results) {
     if (!results.ok()) return self->Close(absl::UnavailableError(results.status().message()));
     if (!results->front().ok()) return self->Close(results->front().status());
@@ -166,7 +191,7 @@ bool WorkerSession::OnHello(const v1::Hello& hello) {
     }
     v1::CoordinatorMessage message;
     v1::Welcome* welcome = message.mutable_welcome();
-    welcome->set_protocol(1);
+    welcome->set_protocol(protocol);
     welcome->set_coordinator_version(PELAB_VERSION);
     welcome->set_heartbeat_ms(absl::ToInt64Milliseconds(self->context_.heartbeat));
     welcome->set_lease_ms(absl::ToInt64Milliseconds(self->context_.lease));
@@ -200,21 +225,44 @@ bool WorkerSession::OnHeartbeat(const v1::Heartbeat& heartbeat) {
   }
   std::vector<store::Held> held;
   for (const v1::HeldAttempt& attempt : heartbeat.held()) held.push_back(ToHeld(attempt));
-  std::vector<sched::DeviceLoad> loads;
-  for (const v1::DeviceLoad& load : heartbeat.loads()) {
-    if (loads.size() < limits::kLoadsOfWorker) loads.push_back(ToLoad(load));
-  }
+  std::vector<sched::DeviceLoad> loads = ToLoads(heartbeat);
+  std::vector<sched::GpuErrors> errors = ToErrors(heartbeat);
+  DrainIfUnfit(heartbeat.unfit());
   v1::CoordinatorMessage answer;
   answer.mutable_heartbeat()->set_sequence(heartbeat.sequence());
   Send(std::move(answer));
   // From here on the next message may be read into `heartbeat`.
-  context_.executor.Post(
-      [self = shared_from_this(), held = std::move(held), loads = std::move(loads)] {
-        self->context_.scheduler.Heartbeat(*self->worker_id_, self.get(), held);
-        self->context_.scheduler.SetLoads(*self->worker_id_, self.get(), loads);
-        self->ReadOn();
-      });
+  context_.executor.Post([self = shared_from_this(), held = std::move(held),
+                          loads = std::move(loads), errors = std::move(errors)]() mutable {
+    self->context_.scheduler.Heartbeat(*self->worker_id_, self.get(), held);
+    self->context_.scheduler.SetLoads(*self->worker_id_, self.get(), std::move(loads),
+                                      std::move(errors));
+    self->ReadOn();
+  });
   return false;  // the step calls ReadOn
+}
+
+// A worker with a broken GPU is drained like by a person. Once is enough: if a person lets it take
+// jobs again, its next heartbeats may not have heard of that yet.
+void WorkerSession::DrainIfUnfit(const std::string& why) {
+  if (why.empty()) {
+    unfit_ = false;
+    return;
+  }
+  if (unfit_) return;
+  std::vector<store::Write> writes;
+  writes.emplace_back(store::DrainWorker{*worker_id_, v1::Drain::CHECKPOINT});
+  const absl::Status queued =
+      context_.journal.Append(std::move(writes), [self = shared_from_this()](const auto& results) {
+        if (!results.ok() || !results->front().ok()) return;
+        self->context_.executor.Post(
+            [self] { self->context_.scheduler.Drain(*self->worker_id_, v1::Drain::CHECKPOINT); });
+      });
+  if (!queued.ok()) return;  // the next heartbeat says it again
+  unfit_ = true;
+  const LogScope scope({.worker_id = *worker_id_});
+  spdlog::warn("worker {} drains itself: {}", *worker_id_,
+               Printable(why, limits::kDeviceTextBytes));
 }
 
 bool WorkerSession::OnLog(v1::LogChunk& log) {
@@ -308,6 +356,7 @@ void WorkerSession::Unqueued(std::size_t bytes) {
 // Ends an attempt as failed: the schema refused one of its events, and would refuse the event
 // again.
 void WorkerSession::GiveUp(const Sent& event, const absl::Status& why) {
+  const LogScope scope({.attempt_id = event.attempt_id, .worker_id = *worker_id_});
   spdlog::error("event {} of attempt {}: {}", event.sequence, event.attempt_id,
                 std::string{why.message()});
   std::vector<store::Write> end;

@@ -59,10 +59,12 @@ class WorkerSession : public sched::WorkerLink, public std::enable_shared_from_t
 
  private:
   // These return whether to read the next message now, as Handle does.
+  bool OnGoodbye(const v1::Goodbye& goodbye);
   bool OnHello(const v1::Hello& hello);
   bool OnEvents(const std::shared_ptr<const v1::EventBatch>& batch);
   bool OnLog(v1::LogChunk& log);
   bool OnHeartbeat(const v1::Heartbeat& heartbeat);
+  void DrainIfUnfit(const std::string& why);
   struct Sent {
     std::int64_t attempt_id = 0;
     std::uint64_t sequence = 0;
@@ -81,6 +83,7 @@ class WorkerSession : public sched::WorkerLink, public std::enable_shared_from_t
   // For the reading thread only; set once, by the hello. Writes share it: they may wait in the
   // session itself, so it must not keep the session alive.
   std::shared_ptr<const std::string> worker_id_ = std::make_shared<const std::string>();
+  bool unfit_ = false;  // for the reading thread only: the worker says so, and is drained
   std::vector<store::Write> waiting_;  // events that the full queue has not accepted yet
 
   Mutex unstored_mutex_;

@@ -28,6 +28,12 @@ bool IsHeldBack(Database& db, std::int64_t job_id) {
   return claims.Step() && claims.Int(0) != 0 && claims.Int(1) == 0;
 }
 
+TraceContext TraceOfSweep(Database& db, std::int64_t sweep_id) {
+  if (sweep_id == 0) return {};
+  Query row = db.Run("SELECT trace_id, span_id FROM sweeps WHERE sweep_id = ?", sweep_id);
+  return row.Step() ? TraceContext{row.Text(0), row.Text(1)} : TraceContext{};
+}
+
 constexpr std::size_t kLeastIdPrefix = 6;
 
 struct NamedWorker {
@@ -201,12 +207,15 @@ WriteResult Do(Batch& batch, const CreateAttempt& write) {
   if (!Move(batch, write.job_id, {.event = state::Event::kAssign, .error = "", .now = write.now})) {
     return AttemptCreated{};
   }
+  const TraceContext sweep =
+      write.span_id.empty() ? TraceContext() : TraceOfSweep(batch.db, write.sweep_id);
   batch.db.Execute(
       "INSERT INTO attempts (job_id, number, token, worker_id, slot, device, analyses_json, "
-      "started_at, principal) SELECT job_id, attempts, ?, ?, ?, ?, ?, ?, ? FROM jobs "
-      "WHERE job_id = ?",
+      "started_at, principal, trace_id, span_id, parent_span_id) SELECT job_id, attempts, ?, ?, ?, "
+      "?, ?, ?, ?, ?, ?, ? FROM jobs WHERE job_id = ?",
       write.token, write.worker_id, write.slot, write.device,
       AnalysesToJson(NeededAnalyses(batch.db, write.job_id)), write.now, write.principal,
+      sweep.trace_id, sweep.trace_id.empty() ? std::string() : write.span_id, sweep.span_id,
       write.job_id);
   return AttemptCreated{LoadAssignment(batch.db, batch.db.LastId())};
 }
@@ -220,8 +229,11 @@ WriteResult Do(Batch& batch, const EndAttempt& write) {
     if (!row.Step()) return result;
     job_id = row.Int(0);
   }
-  result.change =
-      Move(batch, job_id, {.event = write.event, .error = write.error, .now = write.now});
+  result.change = Move(batch, job_id,
+                       {.event = write.event,
+                        .error = write.error,
+                        .now = write.now,
+                        .never_started = write.event == state::Event::kPreempt});
   if (result.change) result.status = EventStored::kStored;
   return result;
 }

@@ -92,6 +92,7 @@ struct Batch {
   std::set<std::int64_t> gone;             // sweeps whose rows were deleted
   bool refused = false;                    // the write before this one was refused
   std::vector<std::string> dropped_files;  // files that lost a reference
+  std::vector<std::int64_t> ended_sweeps;  // finished or cancelled
 };
 
 // An event that moves a job to another state.
@@ -102,6 +103,7 @@ struct JobEvent {
   std::int64_t now = 0;
   double jitter = 0.75;
   std::int64_t attempt_id = 0;  // the job's open attempt, if the caller knows it
+  bool never_started = false;   // for kPreempt: the worker had started no trainer for the attempt
 };
 // Applies core/state's transition to the job and, if it has an outcome for the attempt, ends the
 // job's open attempt. nullopt: the event cannot happen in this state, and nothing changed.
@@ -180,5 +182,8 @@ WriteResult Do(Batch& batch, const ReopenSweep& write);
 WriteResult Do(Batch& batch, const RegisterSheet& write);
 WriteResult Do(Batch& batch, const BeginRound& write);
 WriteResult Do(Batch& batch, const EndRound& write);
+WriteResult Do(Batch& batch, const PutQueue& write);
+WriteResult Do(Batch& batch, const PauseQueue& write);
+WriteResult Do(Batch& batch, const RemoveQueue& write);
 
 }  // namespace pelab::store

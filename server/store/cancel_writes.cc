@@ -85,6 +85,7 @@ WriteResult Do(Batch& batch, const CancelSweep& write) {
   batch.db.Execute(
       "UPDATE sweeps SET state = ?, reopened = 0, paused = 0, drop_from = 0 WHERE sweep_id = ?",
       sweep->reopened ? "finished" : "cancelled", write.sweep_id);
+  batch.ended_sweeps.push_back(write.sweep_id);
   StopRunning(batch, write, result);
   if (sweep->reopened) result.claims_withdrawn += static_cast<std::int64_t>(result.jobs.size());
   DropFrom(batch, {write.sweep_id, write.now}, 0, sweep->reopened, result);

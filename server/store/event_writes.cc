@@ -146,6 +146,7 @@ class Handler {
     }
     batch_.staging.Append(row_.attempt_id, epoch);
     result_.advanced = true;
+    result_.epoch_seconds = epoch.seconds();
     row_.epochs_done = epoch.epoch() + 1;
     row_.last = epoch;
     const double accuracy =
@@ -284,7 +285,8 @@ class Handler {
                  .error = finished.error(),
                  .now = event_.now,
                  .jitter = event_.jitter,
-                 .attempt_id = row_.attempt_id};
+                 .attempt_id = row_.attempt_id,
+                 .never_started = finished.never_started() && !row_.start_epoch};
     if (what == state::Event::kFail) {
       if (end.error_kind == state::ErrorKind::kNone) end.error_kind = state::ErrorKind::kInternal;
       if (end.error.empty()) end.error = "the worker did not say why";

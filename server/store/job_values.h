@@ -8,6 +8,8 @@
 #include <utility>
 #include <vector>
 
+#include "absl/time/time.h"
+#include "core/base/trace_context.h"
 #include "core/state/state.h"
 
 namespace pelab::store {
@@ -80,6 +82,8 @@ struct ReadyJob {
   std::int64_t configuration_id = 0;
   // Settings of the job's first attempt, as JSON; empty: none has started yet.
   std::string execution;
+  // When the job entered the scheduler's queue, on the monotonic clock. The store leaves it alone.
+  absl::Duration waits_since;
 };
 
 // The settings of a live sweep that decide its place among the others.
@@ -109,6 +113,9 @@ struct Assignment {
   std::optional<KeptWeights> weights;  // set: only the analyses are to run, on these weights
   std::optional<Checkpoint> checkpoint;
   std::vector<NeededFile> files;
+  TraceContext trace;           // the attempt's span; empty: it belongs to no trace
+  std::string parent_span;      // the span of the sweep for which it runs
+  std::int64_t started_at = 0;  // Unix milliseconds
 };
 
 // An attempt that has not ended, in the form that the scheduler keeps.

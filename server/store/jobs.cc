@@ -73,7 +73,7 @@ bool WaitedForOthers(Batch& batch, std::int64_t job_id) {
 }
 
 // How far the job's open attempt has advanced it.
-state::Progress ProgressOf(Batch& batch, std::int64_t job_id, state::Event event) {
+state::Progress ProgressOf(Batch& batch, std::int64_t job_id, const JobEvent& job_event) {
   const std::optional<std::int64_t> attempt_id = OpenAttemptOf(batch.db, job_id);
   if (!attempt_id) return state::Progress::kNone;
   // After this no epoch is staged, so the query finds all of them in `curves`.
@@ -89,7 +89,8 @@ state::Progress ProgressOf(Batch& batch, std::int64_t job_id, state::Event event
   const bool further = !row.IsNull(0) && (row.IsNull(1) || row.Int(0) > row.Int(1));
   if (analyzed || further) return state::Progress::kAdvanced;
   if (!row.IsNull(0)) return state::Progress::kRepeated;
-  if (event == state::Event::kPreempt && WaitedForOthers(batch, job_id)) {
+  if (job_event.event == state::Event::kPreempt &&
+      (job_event.never_started || WaitedForOthers(batch, job_id))) {
     return state::Progress::kWaited;
   }
   return state::Progress::kNone;
@@ -117,7 +118,7 @@ std::optional<JobBefore> Load(Batch& batch, std::int64_t job_id, const JobEvent&
   if (!job.IsNull(3)) before.error = job.Text(3);
   if (job_event.event == state::Event::kPreempt || job_event.event == state::Event::kLose ||
       job_event.event == state::Event::kStopped) {
-    before.facts.progress = ProgressOf(batch, job_id, job_event.event);
+    before.facts.progress = ProgressOf(batch, job_id, job_event);
   }
   return before;
 }
@@ -335,7 +336,8 @@ Assignment LoadAssignment(Database& db, std::int64_t attempt_id) {
   Query row = db.Run(
       "SELECT a.token, j.job_id, j.key, a.slot, j.pe, j.pe_label, j.task, j.seed, s.template, "
       "a.analyses_json, j.epochs_done, j.trained, j.execution_json, "
-      "c.epoch, c.sha256, c.bytes FROM attempts AS a JOIN jobs AS j USING (job_id) "
+      "c.epoch, c.sha256, c.bytes, a.trace_id, a.span_id, a.started_at, "
+      "a.parent_span_id FROM attempts AS a JOIN jobs AS j USING (job_id) "
       "JOIN configurations AS s USING (configuration_id) "
       "LEFT JOIN checkpoints AS c ON c.job_id = j.job_id AND "
       "c.epoch <= j.epochs_done "
@@ -355,6 +357,9 @@ Assignment LoadAssignment(Database& db, std::int64_t attempt_id) {
                         .analyses = AnalysesFromJson(row.Text(9)),
                         .max_start_epoch = static_cast<int>(row.Int(10))};
   assignment.execution = ReadExecution(row, 12);
+  assignment.trace = {row.Text(16), row.Text(17)};
+  assignment.started_at = row.Int(18);
+  assignment.parent_span = row.Text(19);
   assignment.files = NeededFiles(db, assignment);
   // If the weights have disappeared meanwhile, the worker finds no file of that hash and reports
   // that.

@@ -24,7 +24,8 @@ class Journal {
 
   virtual ~Journal() = default;
   // Queues writes. Writes are applied, and `done` is called, in the order of these calls. If this
-  // returns an error, `done` is never called. Thread-safe.
+  // returns an error, `done` is never called. Without writes, `done` is called in its turn, and
+  // nothing is committed for it. Thread-safe.
   virtual absl::Status Append(std::vector<Write> writes, Done done,
                               Urgency urgency = Urgency::kBounded) = 0;
 };

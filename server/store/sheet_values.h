@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -45,7 +46,9 @@ struct BeginRound {
   std::int64_t first_seed = 0;
   std::int64_t end_seed = 0;
   std::string cells_json;
-  SubmitSweep sweep;  // without seeds
+  // Without seeds; null: the sheet has its sweep. A pointer, because each store::Write, such as
+  // that of an epoch, is as large as the largest kind.
+  std::shared_ptr<const SubmitSweep> sweep;
   ExtendSweep seeds;  // of the sheet's sweep; without seeds if it has them all
   std::int64_t now = 0;
 };

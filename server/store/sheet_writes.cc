@@ -46,8 +46,8 @@ std::int64_t SweepOf(Database& db, std::int64_t sheet_id) {
 // The sheet's sweep, made if it is not there. 0: it was deleted.
 std::int64_t MakeSweep(Batch& batch, const BeginRound& write) {
   if (const std::int64_t stored = SweepOf(batch.db, write.sheet_id)) return stored;
-  if (write.round != 1) return 0;
-  const WriteResult result = Do(batch, write.sweep);
+  if (write.round != 1 || write.sweep == nullptr) return 0;
+  const WriteResult result = Do(batch, *write.sweep);
   const auto& stored = std::get<SweepStored>(result);
   if (stored.refusal != SweepStored::kNone) return 0;
   batch.db.Execute("UPDATE sheets SET sweep_id = ? WHERE sheet_id = ?", stored.sweep_id,

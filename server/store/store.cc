@@ -21,10 +21,11 @@ void FinishSweeps(Batch& batch, const OpenJobs& before) {
     const bool counted = found != before.end() && batch.uncounted.count(sweep_id) == 0;
     const std::int64_t open = delta + (counted ? found->second : 0);
     if (open == 0) {
-      batch.db.Execute(
+      const int ended = batch.db.Execute(
           "UPDATE sweeps SET state = 'finished', reopened = 0, paused = 0 "
           "WHERE sweep_id = ? AND state = 'active'",
           sweep_id);
+      if (ended != 0) batch.ended_sweeps.push_back(sweep_id);
     }
   }
 }
@@ -70,6 +71,7 @@ bool IsOfTheFile(const SQLite::Exception& error) {
 struct IsRefused {
   bool operator()(const SweepStored& r) const { return r.refusal != SweepStored::kNone; }
   bool operator()(const PrincipalStored& r) const { return r.refusal != PrincipalStored::kNone; }
+  bool operator()(const QueueStored& r) const { return r.refusal != QueueStored::kNone; }
   bool operator()(const Retried& r) const { return !r.refused.empty(); }
   bool operator()(const WorkerDrained& r) const { return !r.refused.empty(); }
   bool operator()(const JobImported& r) const { return !r.refused.empty(); }
@@ -140,6 +142,9 @@ std::vector<WriteResult> Store::ApplyOnce(std::span<const Write> writes) {
   }
   if (!batch.dropped_files.empty() && options_.dropped) {
     options_.dropped(std::move(batch.dropped_files));
+  }
+  if (!batch.ended_sweeps.empty() && options_.ended) {
+    options_.ended(std::move(batch.ended_sweeps));
   }
   return results;
 }

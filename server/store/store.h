@@ -35,6 +35,9 @@ struct StoreOptions {
   // Called after a commit with the files that lost a reference in it and may be unused now. Called
   // on the writer thread; must be quick.
   std::function<void(std::vector<std::string> sha256s)> dropped;
+  // Called after a commit with the sweeps that have finished or were cancelled in it. Called on the
+  // writer thread; must be quick.
+  std::function<void(std::vector<std::int64_t> sweep_ids)> ended;
 };
 
 // A sweep whose expansion was not complete.
@@ -83,6 +86,8 @@ class Store {
 
   // Every principal, ordered by name.
   absl::StatusOr<std::vector<Principal>> Principals();
+  // Every queue of pelab-scale, ordered by name.
+  absl::StatusOr<std::vector<StoredQueue>> Queues();
 
   // Reports what the scheduler has to know at start. Marks every worker offline, because none is
   // connected yet.

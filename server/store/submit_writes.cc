@@ -117,11 +117,11 @@ SweepStored GoOn(Batch& batch, std::int64_t sweep_id,
 SweepStored Insert(Batch& batch, const SubmitSweep& write) {
   batch.db.Execute(
       "INSERT INTO sweeps (name, protocol, document, file_name, overrides_json, client_token, "
-      "analyses_json, resources_json, priority, fresh, state, cells, created_at, owner) "
-      "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'expanding', ?, ?, ?)",
+      "analyses_json, resources_json, priority, fresh, state, cells, created_at, owner, trace_id, "
+      "span_id) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'expanding', ?, ?, ?, ?, ?)",
       write.name, write.protocol, write.document, write.file_name, write.overrides_json,
       write.client_token, write.analyses_json, write.resources_json, write.priority, write.fresh,
-      write.cells, write.now, write.owner);
+      write.cells, write.now, write.owner, write.trace.trace_id, write.trace.span_id);
   SweepStored stored{.sweep_id = batch.db.LastId()};
   if (write.first) stored.first = Expand(batch, stored.sweep_id, *write.first);
   return stored;

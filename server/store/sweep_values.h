@@ -64,6 +64,7 @@ struct SubmitSweep {
   int priority = 0;             // a sweep that is continued keeps its priority if this is 0
   bool fresh = false;
   bool go_on = false;
+  TraceContext trace;  // the span of the call; a sweep that is continued keeps its own
   std::uint64_t cells = 0;
   // The first cells, for a new sweep: a small sweep is complete with its first write.
   std::optional<ExpandSlice> first;

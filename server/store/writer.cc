@@ -134,8 +134,15 @@ void Writer::Commit(std::vector<Request>& batch) {
     std::move(request.writes.begin(), request.writes.end(), std::back_inserter(writes));
     request.bytes = request.writes.size();
   }
+  if (writes.empty()) {  // somebody only asks whether this thread works
+    for (Request& request : batch) request.done(std::vector<ApplyResult>());
+    return;
+  }
+  const absl::Duration began = Now();
   absl::StatusOr<std::vector<ApplyResult>> results = store_.Apply(writes);
   last_commit_ = Now();
+  works_.store(results.ok(), std::memory_order_relaxed);
+  if (options_.on_commit) options_.on_commit(last_commit_ - began, results);
   if (!results.ok()) {
     Failed(results.status());
     for (Request& request : batch) request.done(results.status());

@@ -32,6 +32,10 @@ struct WriterOptions {
   // failing disk), and with true when commits succeed again. Called before the callbacks of the
   // writes.
   std::function<void(bool works)> on_change;
+  // Called on the writer thread after each commit, with the time that it took and its results, or
+  // why nothing was stored. Must be quick. May be null.
+  std::function<void(absl::Duration took, const absl::StatusOr<std::vector<ApplyResult>>& results)>
+      on_commit;
 };
 
 class Writer final : public Journal {
@@ -48,6 +52,13 @@ class Writer final : public Journal {
 
   // Number of batches committed so far. Watchers compare it to notice changes.
   std::uint64_t commits() const { return commits_.load(std::memory_order_acquire); }
+  // Approximate bytes of the writes that no commit has taken yet. Thread-safe.
+  std::size_t queued_bytes() const {
+    MutexLock lock(&mutex_);
+    return queued_bytes_;
+  }
+  // Whether the last commit succeeded; true before the first. Thread-safe.
+  bool works() const { return works_.load(std::memory_order_relaxed); }
 
  private:
   struct Request {
@@ -86,6 +97,7 @@ class Writer final : public Journal {
   Store& store_;
   const WriterOptions options_;
   std::atomic<std::uint64_t> commits_{0};
+  std::atomic<bool> works_{true};
   std::int64_t checkpointed_at_ = 0;  // bytes of the WAL when the last WAL checkpoint began
   // Whether no staged epochs are known to be left. Initially true: before the first commit the
   // store does not belong to this thread, so it must not look.
@@ -97,7 +109,7 @@ class Writer final : public Journal {
   absl::Duration failure_logged_;
 
   Alarm gathered_;
-  Mutex mutex_;
+  mutable Mutex mutex_;
   std::deque<Request> queue_ ABSL_GUARDED_BY(mutex_);
   std::size_t queued_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
   // Whether to commit the queue without waiting for more.

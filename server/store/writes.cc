@@ -35,11 +35,12 @@ struct Sizer {
     return size;
   }
   std::size_t operator()(const BeginRound& w) const {
-    return (*this)(w.sweep) + w.cells_json.size() + w.seeds.seeds.size();
+    return (w.sweep ? (*this)(*w.sweep) : 0) + w.cells_json.size() + w.seeds.seeds.size();
   }
   std::size_t operator()(const EndRound& w) const { return w.claims.size() * 256; }
   std::size_t operator()(const RenewFiles& w) const { return w.sha256s.size() * 128; }
   std::size_t operator()(const FindUnused& w) const { return w.sha256s.size() * 128; }
+  std::size_t operator()(const PutQueue& w) const { return w.settings_json.size(); }
   template <typename T>
   std::size_t operator()(const T&) const {
     return 0;

@@ -19,6 +19,7 @@
 #include "server/limits.h"
 #include "server/store/access_values.h"
 #include "server/store/job_values.h"
+#include "server/store/queue_values.h"
 #include "server/store/sheet_values.h"
 #include "server/store/sweep_values.h"
 
@@ -85,7 +86,9 @@ struct CreateAttempt {
   int slot = 0;
   std::string device;
   std::uint64_t token = 0;
-  std::string principal;  // whose budget pays for it; empty: nobody's
+  std::string principal;      // whose budget pays for it; empty: nobody's
+  std::int64_t sweep_id = 0;  // for which it runs; its trace is the attempt's. 0: for none
+  std::string span_id;        // of the attempt, if the sweep has a trace
   std::int64_t now = 0;
 };
 struct AttemptCreated {
@@ -109,6 +112,7 @@ struct AttemptEvent {
 // it.
 struct EndAttempt {
   std::int64_t attempt_id = 0;
+  // kLose, or kPreempt if the worker has ended without having started it.
   state::Event event = state::Event::kLose;
   std::string error;
   std::int64_t now = 0;
@@ -139,6 +143,7 @@ struct EventStored {
   // The attempt has come further: its hello, an epoch, an analysis that was missing, its end. A
   // worker can send a file, or what is stored already, again and again.
   bool advanced = false;
+  double epoch_seconds = 0;  // set if the event was an epoch
   // The hello said that the job is faster alone than as one batch with others.
   bool better_alone = false;
   std::optional<JobChange> change;  // set if the event ended the attempt
@@ -254,13 +259,14 @@ using WriteVariant =
                  ExtendSweep, Analyze, WorkerHello, WorkerSeen, DrainWorker, CreateAttempt,
                  AttemptEvent, EndAttempt, AppendLog, RecordUpload, RecordFile, RenewFiles,
                  FindUnused, DropCheckpoints, ImportJob, ImportSweep, AddPrincipal, ChangePrincipal,
-                 RecordAct, ReopenSweep, RegisterSheet, BeginRound, EndRound>;
+                 RecordAct, ReopenSweep, RegisterSheet, BeginRound, EndRound, PutQueue, PauseQueue,
+                 RemoveQueue>;
 using WriteResultVariant =
     std::variant<Nothing, SweepStored, SliceStored, Cancelled, SweepControlled, SweepLabeled,
                  SweepDeleted, DeletionCounted, Retried, SweepExtended, Analyzed, WorkerStored,
                  WorkerDrained, AttemptCreated, EventStored, UploadRecorded, FilesRenewed, Unused,
                  JobImported, SweepImported, PrincipalStored, SheetRegistered, RoundBegun,
-                 RoundEnded>;
+                 RoundEnded, QueueStored>;
 
 // The copies and moves of both are compiled once, in writes.cc: each would otherwise be a table of
 // functions in every file that passes a write on.

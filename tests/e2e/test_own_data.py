@@ -15,10 +15,11 @@ import unittest
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
 from exported_models import LOSS, module_of  # noqa: E402
 from own_data_case import (  # noqa: E402
-    OwnData, TOY, Trained, document, read, targets_of, toy)
+    OwnData, SLOTS, TOY, Trained, document, read, targets_of, toy)
 from pelab_harness import BIN, trainer_environment  # noqa: E402
 import numpy as np  # noqa: E402
 import torch  # noqa: E402
+import pelab  # noqa: E402
 
 TRAINER = BIN / "pelab-trainer"
 
@@ -73,6 +74,37 @@ class Same(OwnData):
                 with self.subTest(view=view, job=key):
                     self.assertGreater(len(rows), 1)
                     self.assertEqual(own[key], rows)
+
+
+class Chance(OwnData):
+    def test_it_is_that_of_the_scored_examples(self):
+        self.save("toy.safetensors")
+        _, tensors = read(self.folder / "toy.safetensors")
+        labels = tensors["targets"][1]
+        train, test = [], []
+        for label, split in zip(labels, tensors["split"][1]):
+            (test if split else train).append(label)
+        expected = {}
+        for scored, least in (("all", 0), ("nonzero", 1)):
+            best = max(range(least, 4), key=train.count)
+            expected[scored] = test.count(best) / sum(label >= least for label in test)
+        self.assertNotEqual(expected["all"], expected["nonzero"])
+        self.ok(self.run_sweep(self.write("own.yaml", document(
+            "{name: own, file: toy.safetensors, scored_classes: [all, nonzero]}", epochs=1)),
+            *SLOTS))
+        found = self.query("SELECT spec_json ->> '$.task.scored_classes', chance FROM "
+                           "v_head_ablation JOIN v_jobs USING (job_id) GROUP BY 1, 2")
+        self.assertEqual(dict(found), expected)
+        said = self.ok(self.pelab_db("results", "own")).stdout
+        for chance in expected.values():
+            self.assertIn(f"{100 * chance:.1f} % (guessing)", " ".join(said.split()))
+        self.assertNotIn("task.chance", said, "it follows from what is scored")
+        # Where nothing is left out, the texts by which a sweep is known again have no such chance.
+        self.ok(self.run_sweep(self.write("all.yaml", document(TOY, name="all", epochs=1)), *SLOTS))
+        (before,), (after,) = self.query("SELECT overrides_json FROM sweeps ORDER BY sweep_id")
+        self.assertIn("chance_nonzero", before)
+        self.assertNotIn("chance_nonzero", after)
+        self.assertEqual(self.query("SELECT count(*) FROM v_jobs"), [(2,)], "trained already")
 
 
 class ByPosition(Trained):
@@ -162,12 +194,13 @@ class ByPosition(Trained):
             analyses = self.rows("v_analyses", (), "job_id = ?", job)
             self.assertEqual(sorted(row["name"] for row in analyses),
                              ["cumulative_ablation", "example_correctness"]
-                             + ["head_ablation"] * 3 + ["layer_ablation"])
+                             + ["head_ablation"] * 3 + ["layer_ablation", "split_accuracy"])
             for row in analyses:
                 self.assertEqual((row["total"], row["intact_correct"]), (total, correct))
             results = {row["name"]: json.loads(row["result_json"]) for row in analyses
                        if row["result_json"]}
             self.check_correctness(results["example_correctness"]["right"], split, correct)
+            self.check_splits(results["split_accuracy"]["splits"])
             layers = results["layer_ablation"]
             self.assertEqual(layers["correct"],
                              [correct - lost + gained for lost, gained
@@ -182,6 +215,47 @@ class ByPosition(Trained):
                 self.assertEqual((row["total"], row["correct"], row["chance"]),
                                  (total, correct - row["lost"] + row["gained"],
                                   spec["task"]["chance"]))
+
+    def check_splits(self, splits):
+        """Both jobs have the same weights, so each finds what the other was tested on."""
+        self.assertEqual([split["name"] for split in splits], ["train", *self.SPLITS])
+        for split in splits[1:]:
+            _, spec, correct, total, loss = self.job(split["name"])
+            self.assertEqual((split["correct"], split["total"], split["chance"]),
+                             (correct, total, spec["task"]["chance"]))
+            self.assertAlmostEqual(split["nll"], loss, delta=LOSS * loss)
+        _, spec, *_ = self.job("test")
+        self.assertEqual(splits[0]["total"], spec["task"]["train_targets"])
+
+    def test_accuracy_on_a_split_is_a_metric(self):
+        _, _, correct, total, _ = self.job("long")
+        metric = ("--metric", "split_accuracy(long)", "--where", "task=own:induction")
+        shown = json.loads(self.ok(self.pelab_db("results", "own", *metric, "--output",
+                                                 "json")).stdout)
+        (group,) = shown["groups"]
+        self.assertEqual(group["mean"], correct / total)
+        table = self.ok(self.pelab_db("analyses", "own", "--name", "split_accuracy")).stdout
+        rows = [line.split() for line in table.splitlines()[2:]]
+        self.assertEqual([row[:3] for row in rows], [
+            ["rope", task, split] for task in self.SPLITS.values()
+            for split in ("train", *self.SPLITS)])
+        self.assertIn(f"{correct / total:.4f}", rows[2])
+        wrong = self.pelab_db("results", "own", "--metric", "split_accuracy(lnog)")
+        self.assertEqual(wrong.returncode, 2)
+        self.assertIn("no such split; their splits: train, test, long", wrong.stderr)
+        self.ok(self.pelab_db("report", "own", "--out", "r.html"))
+        page = (self.folder / "r.html").read_text()
+        data = json.loads(page.split('id="report-data">', 1)[1].split("</script>", 1)[0])
+        shown = {(data["cells"][row["cell"]]["values"]["task"], row["split"]): row
+                 for row in data["splits"]}
+        self.assertEqual(set(shown), {(task, split) for task in self.SPLITS.values()
+                                      for split in ("train", *self.SPLITS)})
+        row = shown["own:induction", "long"]
+        self.assertEqual((row["accuracy"]["mean"], row["accuracy"]["n"], row["accuracy"]["of"]),
+                         (correct / total, 1, 1))
+        frame = pelab.open(self.db).summary("own", metric="split_accuracy(long)",
+                                            where="task = own:induction")
+        self.assertEqual(list(frame["mean"]), [correct / total])
 
     def check_correctness(self, right, split, correct):
         """A bit for each position of each test example; only those with a target are set."""

@@ -26,7 +26,8 @@ SOURCES = [path for folder in ("client", "core/pages", "core/db", "core/results"
 PROSE = {"runs"}  # words after "pelab" in sentences that look like commands
 READING = {"status", "jobs", "results", "curves", "diff", "ablation", "deposits", "analyses",
            "artifacts", "report", "catalog", "export", "logs", "completion", "workers", "audit"}
-MEAN = ", {name: head_ablation, method: mean}"  # an example needs this analysis
+# Analyses that examples need, by sweep.
+MORE = {"quick": ", {name: head_ablation, method: mean}", "induction": ", split_accuracy"}
 SWEEP = """\
 name: {name}
 protocol: clean
@@ -49,7 +50,7 @@ class PrintedCommands(unittest.TestCase):
         names = ["quick", "table1", "paper-table1", "paper-figure05", "gate", "induction"]
         for place, name in enumerate(names):
             (cls.folder / f"{name}.yaml").write_text(SWEEP.format(name=name, lr=f"{place + 1}e-3",
-                                                                  more="" if place else MEAN))
+                                                                  more=MORE.get(name, "")))
         subprocess.run([POPULATE, *(cls.folder / f"{name}.yaml" for name in names),
                         "--db", cls.folder / "pelab.db", "--fail-every", "5"], check=True)
 

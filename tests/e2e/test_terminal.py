@@ -127,6 +127,20 @@ frob
 # Of those, the commands whose output changes from run to run.
 CHANGING = ("report", "export", "import")
 
+QUEUES = """\
+[queue.gpu]
+time_limit = "4h"
+max_allocations = 8
+max_waiting = 3
+worker = ["--server", "gpu-head:7470"]
+workdir = "/scratch/pelab"
+[queue.cpu]
+time_limit = "30m"
+device = "cpu"
+worker = []
+workdir = "/tmp"
+"""
+
 # Commands on a coordinator without workers.
 STEERING = """
 status heads
@@ -145,6 +159,18 @@ cancel tiny
 analyze heads --analysis layer_ablation
 workers
 workers drain w0000001
+alloc list
+alloc add queues.toml
+alloc pause gpu --reason maintenance
+alloc list
+alloc list gpu
+alloc dry-run
+alloc resume gpu
+alloc remove cpu
+alloc remove gpu --cancel-waiting
+alloc list
+alloc resume cpu
+alloc add wrong.toml
 status
 db info
 db backup copy.db
@@ -164,6 +190,8 @@ class Terminal(Case):
         self.write("other.yaml", OTHER)
         self.write("axis.yaml", AXIS)
         self.write("tiny.yaml", tiny_sweep())
+        self.write("queues.toml", QUEUES)
+        self.write("wrong.toml", QUEUES.replace("max_waiting", "max_wating"))
         self.write("wrong.yaml", SWEEP.replace("pe: [nope, rope, alibi]",
                                                "pe: [nope, rop]").replace("seed:", "seeds:"))
 
@@ -211,7 +239,7 @@ class Terminal(Case):
         text = re.sub(r"(?s)^.*\x1b\[\d+A\x1b\[J", "", text)
         text = re.sub(r"[^\n]*\r\x1b\[K", "", text)
         text = text.replace(str(self.folder), "FOLDER").replace("\x1b", "␛")
-        text = re.sub(r"\b\d+\.\d+\.\d+(-\w+)?\b", "VERSION", text)
+        text = re.sub(r"\b\d+\.\d+\.\d+(-\w+)?\b( \(commit [^)]*\))?", "VERSION", text)
         text = re.sub(r"\d+(?= bytes\b)|(?<=bytes)( +\d+)$",
                       lambda m: re.sub(r"\d", "#", m.group()), text, flags=re.MULTILINE)
         text = re.sub(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC", "DATE TIME UTC", text)

@@ -371,13 +371,14 @@ class Others(TrainerCase):
                          {"distance", "counting", "own"})
         self.assertEqual({entry["name"]: entry["version"] for entry in capabilities["analyses"]},
                          {"head_ablation": 2, "layer_ablation": 1, "cumulative_ablation": 1,
-                          "example_correctness": 1})
+                          "example_correctness": 1, "split_accuracy": 1})
         self.assertEqual(capabilities["trainer"],
                          self.run_job(document(train={"epochs": 1}))[0]["trainer"])
 
     def test_help_and_version(self):
         self.assertIn("--checkpoint-seconds", self.trainer("--help"))
-        self.assertRegex(self.trainer("--version"), r"^pelab-trainer \d+\.\d+\.\d+\n$")
+        self.assertRegex(self.trainer("--version"),
+                         r"^pelab-trainer \d+\.\d+\.\d+( \(commit .*\))?\n$")
 
     def test_event_table_of_the_documentation_is_this_one(self):
         text = (SOURCE / "docs" / "formats.md").read_text()

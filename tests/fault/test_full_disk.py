@@ -10,22 +10,11 @@ import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
 from fault_case import LEASE, FaultCase, rounds  # noqa: E402
+from own_mounts import own_mounts  # noqa: E402
 from pelab_harness import tiny_sweep, wait_until  # noqa: E402
 
 EPOCHS = 24
 JOBS = 2
-CLONE_NEWNS, MS_REC, MS_PRIVATE = 0x20000, 1 << 14, 1 << 18
-
-
-def own_mounts():
-    """Gives this process and its children a private mount namespace. Returns the reason if that is
-    not allowed, else None."""
-    libc = ctypes.CDLL(None, use_errno=True)
-    if (libc.unshare(CLONE_NEWNS) != 0
-        or libc.mount(b"none", b"/", None, MS_REC | MS_PRIVATE, None) != 0):
-        return f"no mounts of one's own here (errno {ctypes.get_errno()})"
-    return None
-
 
 REFUSED = own_mounts()
 

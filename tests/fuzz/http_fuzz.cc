@@ -90,7 +90,12 @@ class Pages {
   const http::Sources sources_{.clock = SystemClock::Instance(),
                                .version = [] { return std::uint64_t{1}; },
                                .waiting_reason = [](std::int64_t) { return std::string(); },
-                               .workers = [] { return std::vector<sched::WorkerStatus>(); }};
+                               .workers = [] { return std::vector<sched::WorkerStatus>(); },
+                               .demand =
+                                   [](const sched::Slot&) {
+                                     return sched::Scheduler::Demand{.waiting_jobs = 7,
+                                                                     .free_slots = 2};
+                                   }};
   std::unique_ptr<http::HttpServer> server_;
   std::uint16_t port_ = 0;
 };

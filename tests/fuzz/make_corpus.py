@@ -48,7 +48,9 @@ analyses: [head_ablation]
 # In the order in which request_fuzz.cc counts them.
 METHODS = ["Preview", "Submit", "ListSweeps", "GetSweep", "Cancel", "Pause", "Resume",
            "SetPriority", "Rename", "SetNote", "Delete", "Retry", "Extend", "Analyze",
-           "RegisterSheet", "Advance", "ListSheets", "GetSheet", "ListSheetClaims"]
+           "RegisterSheet", "Advance", "ListSheets", "GetSheet", "ListSheetClaims", "PutQueue",
+           "RemoveQueue", "PauseQueue", "ResumeQueue", "ListQueues", "ReportQueues", "WorkerGone"]
+SETTINGS = '{"time_limit":"4h","workdir":"/w","worker":["--pack","8"],"slots":2}'
 SHEET = """name: s
 sweep: small.yaml
 claims:
@@ -154,7 +156,8 @@ CORPUS = {
         "held": session(HELLO % HELD, events(*WHOLE), begun=False),
         "hello_loads": session(
             HELLO % "", "heartbeat { sequence: 1 %s loads { device: \"cuda:0\" busy_percent: 50 "
-            "memory_used: 5 memory_total: 10 } }" % HELD, "goodbye {}", begun=False),
+            "memory_used: 5 memory_total: 10 energy_joules: 5.5 } gpu_errors { device: \"cuda:0\" "
+            "xid: 79 times: 1 } }" % HELD, "goodbye {}", begun=False),
         "log": session(events(STARTED), 'log { attempt_id: 1 token: 1 data: "line\\n\\377" }',
                        'log { attempt_id: 1 token: 1 offset: 400000 data: "later" }'),
         "first_is_no_hello": session(events(*WHOLE), begun=False),
@@ -191,6 +194,14 @@ CORPUS = {
                            ("ListSheets", "page { limit: 1 }"),
                            ("GetSheet", 'sheet { sheet: "s" }'),
                            ("ListSheetClaims", 'sheet { sheet: "1" } last_round: true')),
+        "queues": requests(("PutQueue", f'name: "gpu" settings_json: {json.dumps(SETTINGS)}'),
+                           ("ReportQueues", 'queues { name: "gpu" allocations { id: "1" phase: '
+                            '"waiting" state: "PENDING" } pause_reason: "3 never connected" }'),
+                           ("PauseQueue", 'name: "gpu" reason: "maintenance"'),
+                           ("RemoveQueue", 'name: "gpu" cancel_waiting: true'),
+                           ("ListQueues", ""), ("WorkerGone", 'worker: "gpu1" reason: "over"'),
+                           ("ReportQueues", 'queues { name: "gpu" }'),
+                           ("ResumeQueue", 'name: "gpu"')),
         "delete": requests(("Delete", 'sweep { sweep: "1" } dry_run: true'),
                            submit("small", "t"), ("Delete", 'sweep { sweep: "1" }')),
     },

@@ -18,8 +18,12 @@ void CheckEncoding(const experiment::OwnEncoding& encoding) {
   Require(experiment::ToJson(again.encoding) == json, "a declaration is the same again", json);
   const std::string options = experiment::OptionsText(encoding, {});
   Require(catalog::IsOptionsText(options), "the options are a value of their field", options);
-  Require(experiment::OptionValues(options).size() == encoding.options.size(),
-          "each option has a value", options);
+  const experiment::OptionValuesResult values = experiment::OptionValues(encoding, options);
+  Require(values.problem.empty(), "the default of each option is allowed", values.problem);
+  Require(values.values.size() == encoding.options.size(), "each option has a value", options);
+  for (const experiment::OwnNeed& need : encoding.needs) {
+    Require(!need.InWords().empty(), "a need allows something", need.field);
+  }
 }
 
 void CheckFile(std::string_view text) {

@@ -1,5 +1,5 @@
-// Any bytes as requests to pelab.v1.Sweeps and pelab.v1.Claims: nothing crashes, every refusal can
-// be sent, every answer can be read, and the database keeps all its invariants.
+// Any bytes as requests to pelab.v1.Sweeps, Claims and Allocations: nothing crashes, every refusal
+// can be sent, every answer can be read, and the database keeps all its invariants.
 //
 // An input is a sequence of calls: a byte, which chooses the method, two bytes of length and the
 // request.
@@ -20,6 +20,7 @@ namespace {
 
 using namespace pelab;  // NOLINT(google-build-using-namespace)
 using fuzz::Require;
+using service::AllocationsService;
 using service::ClaimsService;
 using service::SweepsService;
 
@@ -78,9 +79,29 @@ void Call(Service& service,
   fuzz::RequireSentence(status.error_message());
 }
 
+void ChooseOfAllocations(AllocationsService& service, std::uint32_t method,
+                         std::string_view bytes) {
+  switch (method) {
+    case 19:
+      return Call(service, &AllocationsService::PutQueue, bytes);
+    case 20:
+      return Call(service, &AllocationsService::RemoveQueue, bytes);
+    case 21:
+      return Call(service, &AllocationsService::PauseQueue, bytes);
+    case 22:
+      return Call(service, &AllocationsService::ResumeQueue, bytes);
+    case 23:
+      return Call(service, &AllocationsService::ListQueues, bytes);
+    case 24:
+      return Call(service, &AllocationsService::ReportQueues, bytes);
+    default:
+      return Call(service, &AllocationsService::WorkerGone, bytes);
+  }
+}
+
 void Choose(fuzz::Services& services, std::uint32_t method, std::string_view bytes) {
   SweepsService& service = services.sweeps();
-  switch (method % 19) {
+  switch (method % 26) {
     case 0:
       return Call(service, &SweepsService::Preview, bytes);
     case 1:
@@ -117,8 +138,10 @@ void Choose(fuzz::Services& services, std::uint32_t method, std::string_view byt
       return Call(services.claims(), &ClaimsService::ListSheets, bytes);
     case 17:
       return Call(services.claims(), &ClaimsService::GetSheet, bytes);
-    default:
+    case 18:
       return Call(services.claims(), &ClaimsService::ListSheetClaims, bytes);
+    default:
+      return ChooseOfAllocations(services.allocations(), method % 26, bytes);
   }
 }
 

@@ -1,4 +1,5 @@
-// The parts of a coordinator behind v1.Sweeps, with their threads and without a network.
+// The parts of a coordinator behind v1.Sweeps, Claims and Allocations, with their threads and
+// without a network.
 #pragma once
 
 #include <atomic>
@@ -11,6 +12,7 @@
 #include "server/access/gate.h"
 #include "server/sched/scheduler.h"
 #include "server/sched/strand.h"
+#include "server/service/allocations_service.h"
 #include "server/service/claims_service.h"
 #include "server/service/expander.h"
 #include "server/service/sweeps_service.h"
@@ -46,6 +48,7 @@ class Services {
 
   service::SweepsService& sweeps() { return sweeps_; }
   service::ClaimsService& claims() { return claims_; }
+  service::AllocationsService& allocations() { return allocations_; }
   db::ReaderPool& readers() { return readers_; }
 
  private:
@@ -76,8 +79,10 @@ class Services {
                                         std::make_shared<service::DroppedFiles>(), absl::Hours(1)};
   service::SweepsService sweeps_{{clock_, writer_, strand_, scheduler_, expander_, readers_, gate_,
                                   admission_, *artifacts_, collector_}};
+  service::AllocationsService allocations_{{clock_, writer_, gate_, strand_, scheduler_}};
   service::ClaimsService claims_{{clock_, writer_, strand_, scheduler_, expander_, readers_, gate_,
-                                  admission_, *artifacts_, collector_}};
+                                  admission_, *artifacts_, collector_},
+                                 [](const auto& /*budget*/) {}};
 };
 
 }  // namespace pelab::fuzz

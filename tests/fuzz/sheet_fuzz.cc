@@ -36,7 +36,7 @@ Outcomes MadeUp(const BoundSheet& sheet) {
     for (std::int64_t seed = 0; seed < kSeeds; ++seed) {
       const bool failed = random.Below(10) == 0;
       Outcome outcome{.state = failed ? Outcome::State::kFailed : Outcome::State::kDone,
-                      .ablated = true};
+                      .analyses = {"head_ablation"}};
       for (const Claim& claim : sheet.sheet.claims) {
         if (random.Below(8) > 0) outcome.values[ValueName(claim)] = random.Normal();
         if (claim.eligible) outcome.values[claim.eligible->metric] = random.Uniform();

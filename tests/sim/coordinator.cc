@@ -7,12 +7,15 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "core/base/status.h"
 #include "core/db/check/check.h"
 #include "core/experiment/analysis.h"
+#include "core/experiment/declaration.h"
 #include "server/service/expander.h"
 #include "server/service/sweeps_service.h"
 #include "server/store/database.h"
+#include "tests/sim/people.h"
 #include "tests/sim/process.h"
 #include "tests/sim/truth.h"
 
@@ -20,6 +23,10 @@ namespace pelab::sim {
 namespace {
 
 constexpr char kPath[] = "pelab.db";
+constexpr char kOwnSha256[] = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
+constexpr std::uint64_t kOwnBytes = 34;
+constexpr char kOwnEncoding[] =
+    R"({"format":1,"kind":"encoding","name":"decay","methods":["distance_bias"],"options":[]})";
 constexpr absl::Duration kRetryStart = absl::Seconds(1);
 constexpr absl::Duration kRetrySlice = absl::Milliseconds(500);
 constexpr absl::Duration kLongestStall = absl::Seconds(3);
@@ -44,13 +51,24 @@ std::string AnalysesJson(const std::vector<experiment::Analysis>& analyses) {
   return array.dump();
 }
 
+// The override by which pelab submit declares the file that such a document names.
+experiment::Override OwnFile() {
+  auto declared = experiment::ParseOwnEncoding(kOwnEncoding).encoding;
+  declared.sha256 = kOwnSha256;
+  declared.bytes = kOwnBytes;
+  return {absl::StrCat("file:", kOwnPath), experiment::ToJson(declared)};
+}
+
 }  // namespace
 
 SharedSweep Parsed(const std::string& document) {
   static auto* const known = new std::map<std::string, SharedSweep>;
   SharedSweep& sweep = (*known)[document];
-  if (!sweep)
-    sweep = std::make_shared<const experiment::Sweep>(*experiment::ParseSweep(document).sweep);
+  if (sweep) return sweep;
+  std::vector<experiment::Override> overrides;
+  if (absl::StrContains(document, kOwnPath)) overrides.push_back(OwnFile());
+  sweep =
+      std::make_shared<const experiment::Sweep>(*experiment::ParseSweep(document, overrides).sweep);
   return sweep;
 }
 
@@ -90,12 +108,8 @@ class SimStream final : public service::WorkerSession {
       coordinator_.ledger_.Told(worker_, ack.attempt_id());
       coordinator_.ledger_.Acknowledged(ack.attempt_id(), ack.sequence());
     }
-    if (message.has_assignment()) {
-      coordinator_.ledger_.Told(worker_, message.assignment().attempt_id());
-    }
-    for (const v1::Assignment& assignment : message.pack().assignments()) {
-      coordinator_.ledger_.Told(worker_, assignment.attempt_id());
-    }
+    if (message.has_assignment()) Assigned(message.assignment());
+    for (const v1::Assignment& assignment : message.pack().assignments()) Assigned(assignment);
     if (message.has_welcome()) {
       coordinator_.current_[worker_] = this;
       for (const v1::HeldAnswer& held : message.welcome().held()) {
@@ -107,6 +121,14 @@ class SimStream final : public service::WorkerSession {
     }
     wire_->SendDown(std::move(message));
   }
+  void Assigned(const v1::Assignment& assignment) {
+    coordinator_.ledger_.Told(worker_, assignment.attempt_id());
+    if (assignment.pe() != "own") return;
+    coordinator_.ledger_.ToldOfFile();
+    if (fetches_files_) return;
+    coordinator_.world_.Violate(absl::StrCat("worker ", worker_, " fetches no files and gets job ",
+                                             assignment.job_id(), ", which needs one"));
+  }
   void ReadOn() override {
     reading_ = true;
     coordinator_.world_.After(absl::ZeroDuration(), [self = shared_from_this(), this] {
@@ -117,7 +139,7 @@ class SimStream final : public service::WorkerSession {
     while (reading_ && !closed_ && !inbox_.empty()) {
       v1::WorkerMessage message = std::move(inbox_.front());
       inbox_.pop_front();
-      if (message.has_hello() && worker_.empty()) worker_ = message.hello().worker_id();
+      if (message.has_hello() && worker_.empty()) OnHello(*message.mutable_hello());
       if (message.has_goodbye()) coordinator_.ledger_.Left(worker_);
       if (message.has_heartbeat() && coordinator_.current_[worker_] == this) {
         for (const v1::HeldAttempt& held : message.heartbeat().held()) {
@@ -129,10 +151,19 @@ class SimStream final : public service::WorkerSession {
     }
   }
 
+  void OnHello(v1::Hello& hello) {
+    worker_ = hello.worker_id();
+    const auto& features = hello.features();
+    fetches_files_ = std::find(features.begin(), features.end(), "files") != features.end();
+    if (hello.protocol() == 1 && hello.protocol_max() == 0) coordinator_.ledger_.OldHello(worker_);
+    if (coordinator_.planted_.believes_in_files && !fetches_files_) hello.add_features("files");
+  }
+
   Coordinator& coordinator_;
   const std::shared_ptr<const bool> alive_;
   std::shared_ptr<Wire> wire_;
   std::string worker_;
+  bool fetches_files_ = false;
   std::deque<v1::WorkerMessage> inbox_;
   bool reading_ = true;
   bool closed_ = false;
@@ -172,7 +203,8 @@ absl::Status Coordinator::StartProcess() {
   store::StoreOptions options;
   options.vfs = vfs_.name();
   options.artifact_bytes = [this](const std::string& sha256) {
-    return HasArtifact(sha256) ? std::optional(kWeightsBytes) : std::nullopt;
+    const std::uint64_t bytes = RecordedBytes(sha256).value_or(kWeightsBytes);
+    return HasArtifact(sha256) ? std::optional(bytes) : std::nullopt;
   };
   options.staging = bounds_.staging;
   options.budgets = bounds_.budgets;
@@ -330,6 +362,20 @@ void Coordinator::Expand(std::int64_t sweep_id, SharedSweep sweep, std::uint64_t
 void Coordinator::Submit(const std::string& document, const std::string& token, bool fresh,
                          int priority, Answer answer) {
   if (absl::Status status = service::CheckPriority(priority); !status.ok()) return answer(status);
+  if (!absl::StrContains(document, kOwnPath)) {
+    return SubmitStored(document, token, fresh, priority, std::move(answer));
+  }
+  Append(
+      store::RecordFile{kOwnSha256, kOwnBytes, absl::ToUnixMillis(world_.Wall())},
+      [](const store::WriteResult&) {},
+      [=, this](absl::StatusOr<store::WriteResult> stored) {
+        if (!stored.ok()) return answer(std::move(stored));
+        SubmitStored(document, token, fresh, priority, answer);
+      });
+}
+
+void Coordinator::SubmitStored(const std::string& document, const std::string& token, bool fresh,
+                               int priority, Answer answer) {
   const SharedSweep sweep = Parsed(document);
   std::optional<store::ExpandSlice> first;
   if (world_.Chance(0.5)) first = service::BuildSlice(0, *sweep, 0, bounds_.slice, world_);

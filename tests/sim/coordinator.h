@@ -67,6 +67,9 @@ class Coordinator {
   // The answer's `applied` is false if there was nothing to add.
   void Extend(std::int64_t sweep_id, const std::string& seeds, Answer answer);
   void Drain(const std::string& worker_id, v1::Drain::Mode drain, Answer answer);
+  // The workers with this name are said to be gone. The answer is how many attempts that has ended.
+  using GoneAnswer = std::function<void(absl::StatusOr<int>)>;
+  void WorkerGone(const std::string& name, GoneAnswer answer);
   // A write as it is, of which the scheduler need not hear: it must change nothing.
   void Try(store::Write write, Answer answer);
   // Deletes a sweep if it is live and stays so until the request is stored: this must be refused.
@@ -90,6 +93,8 @@ class Coordinator {
   void BreakWires(bool quietly);
   void Expand(std::int64_t sweep_id, SharedSweep sweep, std::uint64_t from);
   void TellRetried(const store::WriteResult& result);
+  void SubmitStored(const std::string& document, const std::string& token, bool fresh, int priority,
+                    Answer answer);
   void Append(store::Write write, std::function<void(const store::WriteResult&)> then,
               Answer answer);
   std::int64_t Number(const char* sql, std::int64_t argument);

@@ -12,6 +12,7 @@
 #include "tests/sim/ledger.h"
 #include "tests/sim/liar.h"
 #include "tests/sim/people.h"
+#include "tests/sim/scaler.h"
 #include "tests/sim/wire.h"
 #include "tests/sim/worker.h"
 #include "tests/sim/world.h"
@@ -25,8 +26,10 @@ constexpr std::uint64_t kMostSlots = 2;  // of each worker
 // This time after a lease the coordinator no longer counts a vanished worker as connected, and all
 // workers are back.
 constexpr absl::Duration kForgotten = absl::Seconds(80);
-constexpr double kLiars = 0.3;    // the share of histories with a worker that lies
-constexpr double kHostile = 0.4;  // and with a hostile client
+constexpr double kLiars = 0.3;     // the share of histories with a worker that lies
+constexpr double kHostile = 0.4;   // and with a hostile client
+constexpr double kScalers = 0.4;   // with reports that workers are gone
+constexpr double kReleases = 0.5;  // with workers of two releases
 constexpr absl::Duration kLook = absl::Seconds(5);
 
 using How = FaultyVfs::Fault::How;
@@ -51,6 +54,11 @@ class History {
     for (std::uint64_t i = 1 + world_.Draw(3); i != 0; --i) people_.Submit();
     NextAsk();
     NextFault();
+    if (world_.DiceFor("scaler").Chance(kScalers)) {
+      scaler_.emplace(world_, coordinator_);
+      NextReport();
+    }
+    if (releases_) NextUpgrade();
     if (world_.DiceFor("hostile").Chance(kHostile)) {
       hostile_.emplace(world_, ledger_, coordinator_, people_);
       NextHostileAsk();
@@ -82,7 +90,8 @@ class History {
                          .threads = static_cast<int>(1 + world_.Draw(2)),
                          .pack = Pack(),
                          .epoch = world_.Between(absl::Milliseconds(200), absl::Seconds(4)),
-                         .failures = failures}));
+                         .failures = failures,
+                         .old = releases_ && release_dice_.Chance(0.5)}));
     }
   }
 
@@ -96,6 +105,59 @@ class History {
       if (!chaos()) return;
       hostile_->Ask();
       NextHostileAsk();
+    });
+  }
+
+  // Somebody upgrades a worker, or goes back by a release.
+  void NextUpgrade() {
+    world_.After(release_dice_.Between(absl::Seconds(2), absl::Seconds(40)), [this] {
+      if (!chaos()) return;
+      SimWorker& worker = *workers_[release_dice_.Draw(workers_.size())];
+      worker.ChangeRelease();
+      switch (release_dice_.Draw(4)) {
+        case 0:
+          worker.Kill(release_dice_.Between(absl::Milliseconds(10), absl::Seconds(5)));
+          break;
+        case 1:
+          worker.LosePower(release_dice_.Between(absl::Seconds(1), absl::Seconds(30)));
+          break;
+        default:
+          worker.Stop();
+          break;
+      }
+      NextUpgrade();
+    });
+  }
+
+  // A worker is gone with its host or will be back, and the report comes before that, meanwhile or
+  // after it; or nothing has happened to the worker.
+  void NextReport() {
+    world_.After(scaler_dice_.Between(absl::ZeroDuration(), absl::Seconds(25)), [this] {
+      if (!chaos()) return;
+      SimWorker& worker = *workers_[scaler_dice_.Draw(workers_.size())];
+      const absl::Duration outage = scaler_dice_.Between(absl::Milliseconds(10), absl::Seconds(30));
+      const absl::Duration delay = scaler_dice_.Between(absl::ZeroDuration(), absl::Seconds(20));
+      switch (scaler_dice_.Draw(6)) {
+        case 0:
+          scaler_->ReportNobody();
+          break;
+        case 1:
+          worker.LoseHost(outage);
+          scaler_->Report(worker.id(), delay);
+          break;
+        case 2:
+          worker.Kill(outage);
+          scaler_->Report(worker.id(), delay);
+          break;
+        case 3:
+          scaler_->Report(worker.id(), absl::ZeroDuration());
+          Undo(delay / 10, [&worker, outage] { worker.LosePower(outage); });
+          break;
+        default:
+          scaler_->Report(worker.id(), absl::ZeroDuration());
+          break;
+      }
+      NextReport();
     });
   }
 
@@ -141,7 +203,7 @@ class History {
   }
   SimWorker& AnyWorker() { return *workers_[world_.Draw(workers_.size())]; }
 
-  // Ends a fault after that time, unless all faults have ended by then.
+  // Ends a fault after that time, or begins another one, unless all faults have ended by then.
   void Undo(absl::Duration after, std::function<void()> undo) {
     world_.After(after, [this, undo = std::move(undo)] {
       if (chaos()) undo();
@@ -221,6 +283,12 @@ class History {
       worker->link() = Link();
       worker->LinkChanged();
     }
+    if (scaler_) scaler_->Calm();
+    // Jobs that need files would wait for ever without a new worker.
+    if (workers_.front()->old()) {
+      workers_.front()->ChangeRelease();
+      workers_.front()->Stop();
+    }
     std::vector<std::string> ids;
     for (const auto& worker : workers_) ids.push_back(worker->id());
     people_.LetGo(ids);
@@ -265,13 +333,17 @@ class History {
   World world_;
   const bool has_liar_;
   const Bounds bounds_;
+  const bool releases_ = world_.DiceFor("releases").Chance(kReleases);
   Ledger ledger_;
   Coordinator coordinator_;
   People people_;
   std::vector<std::unique_ptr<SimWorker>> workers_;
   std::optional<Liar> liar_;
   std::optional<HostileClient> hostile_;
+  std::optional<Scaler> scaler_;
   Dice hostile_dice_ = world_.DiceFor("hostile moments");
+  Dice scaler_dice_ = world_.DiceFor("scaler's moments");
+  Dice release_dice_ = world_.DiceFor("moments of upgrades");
   std::vector<std::function<void()>> enabled_;
   absl::Duration between_;
   const absl::Duration began_ = world_.Monotonic();

@@ -5,25 +5,23 @@
 #include <map>
 #include <utility>
 
-#include "tests/sim/truth.h"
-
 namespace pelab::sim {
 namespace {
 
 double FromZero(double value) { return std::isfinite(value) && value >= 0 ? value : 1; }
 
 // The event with each value of an epoch that breaks a rule replaced by one that does not.
-std::shared_ptr<const v1::Event> MadeToFit(const v1::Event& event) {
+std::shared_ptr<const v1::Event> MadeToFit(const v1::Event& event, std::int64_t examples) {
   auto fits = std::make_shared<v1::Event>(event);
   v1::Epoch& epoch = *fits->mutable_epoch();
   epoch.set_train_loss(FromZero(epoch.train_loss()));
   epoch.set_test_loss(FromZero(epoch.test_loss()));
   epoch.set_learning_rate(FromZero(epoch.learning_rate()));
   epoch.set_seconds(std::min(FromZero(epoch.seconds()), 1e9));
-  epoch.set_train_total(kExamples);
-  epoch.set_test_total(kExamples);
-  epoch.set_train_correct(std::clamp<std::int64_t>(epoch.train_correct(), 0, kExamples));
-  epoch.set_test_correct(std::clamp<std::int64_t>(epoch.test_correct(), 0, kExamples));
+  epoch.set_train_total(examples);
+  epoch.set_test_total(examples);
+  epoch.set_train_correct(std::clamp<std::int64_t>(epoch.train_correct(), 0, examples));
+  epoch.set_test_correct(std::clamp<std::int64_t>(epoch.test_correct(), 0, examples));
   return fits;
 }
 
@@ -37,7 +35,9 @@ const std::map<std::string, bool Planted::*>& PlantedByName() {
       {"no_silence_sweep", &Planted::no_silence_sweep},
       {"believes_anybody", &Planted::believes_anybody},
       {"stores_unchecked", &Planted::stores_unchecked},
-      {"ignores_requests", &Planted::ignores_requests}};
+      {"ignores_requests", &Planted::ignores_requests},
+      {"ignores_gone", &Planted::ignores_gone},
+      {"believes_in_files", &Planted::believes_in_files}};
   return *names;
 }
 
@@ -70,7 +70,8 @@ std::vector<store::Write> SimJournal::Spoiled(const std::vector<store::Write>& w
     auto* const event = std::get_if<store::AttemptEvent>(&write);
     if (event != nullptr && parts_.planted.believes_anybody) event->worker = nullptr;
     if (event != nullptr && parts_.planted.stores_unchecked && event->event->has_epoch()) {
-      event->event = MadeToFit(*event->event);
+      const std::int64_t examples = parts_.ledger.ExamplesOf(event->event->attempt_id());
+      event->event = MadeToFit(*event->event, examples);
     }
     auto* const submission = std::get_if<store::SubmitSweep>(&write);
     if (submission != nullptr && parts_.planted.ignores_requests) {

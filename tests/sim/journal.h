@@ -23,10 +23,12 @@ struct Planted {
   bool no_fencing = false;  // late events go to the attempt that is open now
   bool acknowledge_before_commit = false;
   bool no_lease_sweep = false;
-  bool no_silence_sweep = false;  // a worker may hold an attempt for ever without reporting
-  bool believes_anybody = false;  // events of another worker's attempt are accepted
-  bool stores_unchecked = false;  // an epoch that breaks a rule is made to fit and stored
-  bool ignores_requests = false;  // a used token is answered, whatever it was used for
+  bool no_silence_sweep = false;   // a worker may hold an attempt for ever without reporting
+  bool believes_anybody = false;   // events of another worker's attempt are accepted
+  bool stores_unchecked = false;   // an epoch that breaks a rule is made to fit and stored
+  bool ignores_requests = false;   // a used token is answered, whatever it was used for
+  bool ignores_gone = false;       // a report that a worker is gone is answered, and that is all
+  bool believes_in_files = false;  // every worker is said to fetch files
 };
 // The bugs by the names of the members above.
 const std::map<std::string, bool Planted::*>& PlantedByName();

@@ -12,6 +12,7 @@ namespace pelab::sim {
 namespace {
 
 constexpr char kSilent[] = "reported nothing about it";
+constexpr char kGone[] = " is gone: ";
 
 // In the order of the enumeration.
 constexpr const char* kStatuses[] = {"stored", "duplicate", "gap", "superseded"};
@@ -57,6 +58,12 @@ void Ledger::Counts::operator+=(const Counts& more) {
   broken += more.broken;
   silent += more.silent;
   requests_refused += more.requests_refused;
+  gone += more.gone;
+  fenced += more.fenced;
+  losses += more.losses;
+  old_hellos += more.old_hellos;
+  with_files += more.with_files;
+  recorded += more.recorded;
 }
 
 void Ledger::Applied(std::span<const store::Write> writes,
@@ -140,6 +147,7 @@ void Ledger::On(const store::AttemptEvent& write, const store::WriteResult& resu
     return;
   }
   Attempt& attempt = attempts_[event.attempt_id()];
+  attempt.seen = true;
   switch (stored.status) {
     case store::EventStored::kStored:
       return OnStored(event, attempt, stored);
@@ -208,7 +216,8 @@ void Ledger::CheckBody(const v1::Event& event, Attempt& attempt) {
   const std::string broken = BrokenRule(event, {.epochs = job.epochs,
                                                 .epochs_done = job.epochs_done,
                                                 .analyses_only = attempt.analyses_only,
-                                                .asked = attempt.asked});
+                                                .asked = attempt.asked,
+                                                .shape = ShapeOf(job.key)});
   if (!broken.empty()) {
     Violate("event ", event.sequence(), " of attempt ", event.attempt_id(),
             " breaks a rule and was stored: ", broken);
@@ -235,7 +244,10 @@ void Ledger::CheckBody(const v1::Event& event, Attempt& attempt) {
     }
     job.epochs_done = epoch + 1;
     attempt.epochs += 1;
+    attempt.last_epoch = std::max(attempt.last_epoch, epoch);
+    counts_.recorded += RecordedJobOf(job.key) != nullptr;
   }
+  attempt.analyzed = attempt.analyzed || event.has_head_ablation() || event.has_analysis();
 }
 
 void Ledger::On(const store::EndAttempt& write, const store::WriteResult& result) {
@@ -247,6 +259,28 @@ void Ledger::On(const store::EndAttempt& write, const store::WriteResult& result
   counts_.silent += absl::StrContains(write.error, kSilent);
   if (!found->second.open) Violate("attempt ", write.attempt_id, " ends twice");
   found->second.open = false;
+  const auto loss = losses_.find(found->second.job_id);
+  if (loss == losses_.end()) return;
+  // A cancelled job counts nothing any more, and neither does one whose analyses were given up.
+  if (ended.change->state != state::JobState::kQueued &&
+      ended.change->state != state::JobState::kFailed) {
+    losses_.erase(loss);
+    return;
+  }
+  loss->second.ended = true;
+  loss->second.advanced = Advanced(write.attempt_id);
+}
+
+// Whether the attempt has brought its job further than all others of the job.
+bool Ledger::Advanced(std::int64_t attempt_id) const {
+  const Attempt& attempt = attempts_.at(attempt_id);
+  if (attempt.analyzed) return true;
+  return attempt.last_epoch >= 0 &&
+         std::none_of(attempts_.begin(), attempts_.end(), [&](const auto& entry) {
+           const auto& [id, other] = entry;
+           return id != attempt_id && other.job_id == attempt.job_id &&
+                  other.last_epoch >= attempt.last_epoch;
+         });
 }
 
 void Ledger::Heard(const std::string& worker_id, const v1::HeldAttempt& held) {
@@ -255,6 +289,7 @@ void Ledger::Heard(const std::string& worker_id, const v1::HeldAttempt& held) {
       found->second.worker_id != worker_id) {
     return;
   }
+  found->second.seen = true;
   const absl::Duration now = world_.Monotonic();
   const auto [entry, is_first] =
       heard_.emplace(held.attempt_id(), Word{found->second.created, now});
@@ -267,19 +302,63 @@ void Ledger::Heard(const std::string& worker_id, const v1::HeldAttempt& held) {
 
 // An attempt ends only because of what its own worker did or did not do.
 void Ledger::GivesUp(const store::EndAttempt& write) {
+  given_up_ += 1;
   const auto found = attempts_.find(write.attempt_id);
   if (found == attempts_.end()) return;
-  const Attempt& attempt = found->second;
+  Attempt& attempt = found->second;
+  attempt.ending = true;
+  if (absl::StrContains(write.error, kGone) && !attempt.seen &&
+      write.event == state::Event::kLose) {
+    Violate("attempt ", write.attempt_id, " counts as lost, and its worker never saw it");
+  }
   if (absl::StrContains(write.error, "did not renew")) {
     CheckLease(write.attempt_id, attempt);
   } else if (absl::StrContains(write.error, kSilent)) {
     CheckSilence(write.attempt_id, attempt);
   } else if (Trusts(attempt.worker_id)) {
     const bool gave_up = absl::StrContains(write.error, "came back without it") && attempt.not_held;
+    const bool unable = absl::StrContains(write.error, "came back and cannot run it: ") &&
+                        were_old_.count(attempt.worker_id) != 0;
     const bool left = absl::EndsWith(write.error, " ended") && left_.count(attempt.worker_id) != 0;
-    if (gave_up || left) return;
+    if (gave_up || unable || left || WasSaidGone(attempt, write.error)) return;
     Violate("attempt ", write.attempt_id, " is ended, but not by its worker ", attempt.worker_id,
             ": ", write.error);
+  }
+}
+
+// Whether the worker was said to be gone after it had got the attempt.
+bool Ledger::WasSaidGone(const Attempt& attempt, const std::string& error) const {
+  const auto worker = workers_.find(attempt.worker_id);
+  if (worker == workers_.end() || !absl::StrContains(error, kGone)) return false;
+  const auto said = gone_.find(worker->second.first);
+  return said != gone_.end() && said->second >= attempt.created;
+}
+
+bool Ledger::IsNamed(const std::string& worker_id, const std::string& name) const {
+  const auto worker = workers_.find(worker_id);
+  return worker != workers_.end() && worker->second.first == name;
+}
+
+void Ledger::SaidGone(const std::string& name) {
+  Note("worker ", name, " is said to be gone");
+  counts_.gone += 1;
+  gone_[name] = world_.Monotonic();
+  given_up_before_ = given_up_;
+}
+
+// Every attempt of the worker that the scheduler knows must be on its way to its end, and the
+// answer counts those whose end began with this report.
+void Ledger::CheckGone(const std::string& name, int ended) {
+  const std::uint64_t now = given_up_ - given_up_before_;
+  counts_.fenced += now;
+  if (static_cast<std::uint64_t>(ended) != now) {
+    Violate("the report about worker ", name, " has ended ", now, " attempts, and says ", ended);
+  }
+  for (const auto& [id, attempt] : attempts_) {
+    if (!attempt.open || !attempt.launched || attempt.ending) continue;
+    if (IsNamed(attempt.worker_id, name)) {
+      Violate("attempt ", id, " goes on although worker ", name, " is said to be gone");
+    }
   }
 }
 
@@ -316,7 +395,10 @@ void Ledger::On(const store::WorkerHello& write, const store::WriteResult& resul
     const bool open = found != attempts_.end() && found->second.open &&
                       found->second.token == write.held[i].token &&
                       found->second.worker_id == write.worker_id;
-    if (open) held.insert(write.held[i].attempt_id);
+    if (open) {
+      held.insert(write.held[i].attempt_id);
+      found->second.seen = true;
+    }
     if (answers[i].accepted != open || (open && answers[i].acknowledged != found->second.stored)) {
       Violate("worker ", write.worker_id, " is told the wrong thing of attempt ",
               write.held[i].attempt_id);
@@ -333,7 +415,10 @@ void Ledger::On(const store::AppendLog& write, const store::WriteResult&) {
 
 void Ledger::Told(const std::string& worker_id, std::int64_t attempt_id) {
   const auto found = attempts_.find(attempt_id);
-  if (found != attempts_.end() && found->second.worker_id == worker_id) return;
+  if (found != attempts_.end() && found->second.worker_id == worker_id) {
+    found->second.launched = true;
+    return;
+  }
   Violate("worker ", worker_id, " is told about attempt ", attempt_id, ", which is not its own");
 }
 
@@ -365,6 +450,13 @@ std::vector<Ledger::Known> Ledger::AttemptsOfOthers(const std::string& worker_id
                      .open = attempt.open});
   }
   return known;
+}
+
+std::int64_t Ledger::ExamplesOf(std::int64_t attempt_id) const {
+  const auto attempt = attempts_.find(attempt_id);
+  if (attempt == attempts_.end()) return kExamples;
+  const auto job = jobs_.find(attempt->second.job_id);
+  return job == jobs_.end() ? kExamples : ShapeOf(job->second.key).examples;
 }
 
 std::optional<Ledger::Open> Ledger::OpenInsteadOf(std::int64_t attempt_id) const {

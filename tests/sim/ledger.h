@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "absl/time/time.h"
+#include "core/state/state.h"
 #include "server/store/store.h"
 #include "tests/sim/bounds.h"
 #include "tests/sim/world.h"
@@ -61,6 +62,17 @@ class Ledger {
   void Heard(const std::string& worker_id, const v1::HeldAttempt& held);
   // The worker has said goodbye.
   void Left(const std::string& worker_id) { left_.insert(worker_id); }
+  // The workers with this name are about to be said to be gone. CheckGone follows at once, with the
+  // number of attempts that the scheduler says it has ended.
+  void SaidGone(const std::string& name);
+  void CheckGone(const std::string& name, int ended);
+  bool IsNamed(const std::string& worker_id, const std::string& name) const;
+  // A worker got a job that needs a file, or said hello as one of the release before.
+  void ToldOfFile() { counts_.with_files += 1; }
+  void OldHello(const std::string& worker_id) {
+    counts_.old_hellos += 1;
+    were_old_.insert(worker_id);
+  }
   void SetSchedulerDelay(absl::Duration delay) { scheduler_delay_ = delay; }
 
   // Compares with the database as a new process finds it.
@@ -76,6 +88,8 @@ class Ledger {
     std::uint64_t sequence = 0;
   };
   std::optional<Open> OpenInsteadOf(std::int64_t attempt_id) const;
+  // The number of examples of the attempt's job.
+  std::int64_t ExamplesOf(std::int64_t attempt_id) const;
 
   // What a worker could get to know about an attempt of another one.
   struct Known {
@@ -109,6 +123,13 @@ class Ledger {
     std::uint64_t broken = 0;   // events that broke a rule and ended their attempt
     std::uint64_t silent = 0;   // attempts given up because nothing was reported about them
     std::uint64_t requests_refused = 0;  // of clients
+    // Reports of lost workers, and workers of two releases.
+    std::uint64_t gone = 0;    // reports that a worker is gone
+    std::uint64_t fenced = 0;  // attempts that they ended
+    std::uint64_t losses = 0;  // lost attempts after which the job's count of losses was checked
+    std::uint64_t old_hellos = 0;
+    std::uint64_t with_files = 0;  // assignments of jobs that need a file
+    std::uint64_t recorded = 0;    // epochs that were recorded and are stored
 
     void operator+=(const Counts& more);
   };
@@ -130,6 +151,11 @@ class Ledger {
     std::uint64_t batch = 0;      // the batch of writes that created it
     std::set<std::string> asked;  // the analyses that it was asked for (NameOfAnalysis)
     bool not_held = false;        // a later hello of its worker did not name it
+    bool launched = false;        // the scheduler has certainly heard that it is stored
+    bool seen = false;            // its worker has said something about it
+    bool ending = false;          // the scheduler has asked for its end
+    int last_epoch = -1;          // the highest stored epoch; -1: none
+    bool analyzed = false;        // an analysis is stored
   };
   struct Job {
     std::string key;
@@ -173,6 +199,9 @@ class Ledger {
   void On(const store::RetrySlice& write, const store::WriteResult& result);
   void On(const store::RetryJob& write, const store::WriteResult& result);
   void CheckSlot(const store::CreateAttempt& write);
+  bool Advanced(std::int64_t attempt_id) const;
+  void NoteLosses(std::span<const store::Write> writes, store::Store& store);
+  void CheckLosses(store::Store& store);
   void Superseded(const store::SliceStored& slice);
   template <typename T>
   void On(const T&, const store::WriteResult&) {}
@@ -184,6 +213,7 @@ class Ledger {
   void OnStored(const v1::Event& event, Attempt& attempt, const store::EventStored& result);
   void OnRefused(const v1::Event& event, Attempt& attempt, const store::EventStored& result);
   void CheckBody(const v1::Event& event, Attempt& attempt);
+  bool WasSaidGone(const Attempt& attempt, const std::string& error) const;
   void CheckLease(std::int64_t attempt_id, const Attempt& attempt);
   void CheckSilence(std::int64_t attempt_id, const Attempt& attempt);
   std::uint64_t Stored() const;  // the number of stored attempts and events
@@ -217,10 +247,22 @@ class Ledger {
     absl::Duration counted;  // when the scheduler has certainly heard of it
   };
   std::map<std::int64_t, Word> heard_;
-  std::set<std::string> left_;  // workers that said goodbye
+  std::set<std::string> left_;      // workers that said goodbye
+  std::set<std::string> were_old_;  // workers that once were of the release before
   // When the last news about an attempt of a worker's slot was stored.
   std::map<std::pair<std::string, int>, absl::Duration> news_;
   std::optional<std::string> before_;  // what was stored before a batch that must change nothing
+  // Attempts that the batch may end by the coordinator's decision, and their jobs' losses before.
+  struct Loss {
+    int before = 0;
+    state::Event event = state::Event::kLose;
+    bool ended = false;
+    bool advanced = false;
+  };
+  std::map<std::int64_t, Loss> losses_;         // by job
+  std::map<std::string, absl::Duration> gone_;  // when a name was last said to be gone
+  std::uint64_t given_up_ = 0;                  // attempts whose end the scheduler asked for
+  std::uint64_t given_up_before_ = 0;           // before the latest report
   std::uint64_t batches_ = 0;
   Counts counts_;
 };

@@ -59,6 +59,7 @@ std::string Fingerprint(store::Store& store) {
 
 void Ledger::Applying(std::span<const store::Write> writes, store::Store& store) {
   before_.reset();
+  NoteLosses(writes, store);
   const bool refused = std::all_of(writes.begin(), writes.end(),
                                    [this](const auto& write) { return MustBeRefused(write); });
   if (refused && dice_.Chance(kCompared)) before_ = Fingerprint(store);
@@ -67,6 +68,46 @@ void Ledger::Applying(std::span<const store::Write> writes, store::Store& store)
 void Ledger::CompareWithBefore(store::Store& store) {
   if (before_ && *before_ != Fingerprint(store)) {
     Violate("what must be refused has changed the database");
+  }
+  CheckLosses(store);
+}
+
+// Only batches in which nothing else may change a job's losses are checked.
+void Ledger::NoteLosses(std::span<const store::Write> writes, store::Store& store) {
+  losses_.clear();
+  const bool only = std::all_of(writes.begin(), writes.end(), [](const store::Write& write) {
+    const auto* event = std::get_if<store::AttemptEvent>(&write);
+    return (event != nullptr && !event->event->has_finished()) ||
+           std::holds_alternative<store::EndAttempt>(write) ||
+           std::holds_alternative<store::CreateAttempt>(write) ||
+           std::holds_alternative<store::WorkerHello>(write) ||
+           std::holds_alternative<store::WorkerSeen>(write) ||
+           std::holds_alternative<store::AppendLog>(write);
+  });
+  for (const store::Write& write : writes) {
+    const auto* end = std::get_if<store::EndAttempt>(&write);
+    const auto attempt = end == nullptr ? attempts_.end() : attempts_.find(end->attempt_id);
+    if (!only || attempt == attempts_.end()) continue;
+    SQLite::Statement row = Rows(store, "SELECT lost_attempts FROM jobs WHERE job_id = ?");
+    row.bind(1, attempt->second.job_id);
+    if (!row.executeStep()) continue;
+    const Loss loss{.before = row.getColumn(0).getInt(), .event = end->event};
+    if (!losses_.emplace(attempt->second.job_id, loss).second) return losses_.clear();
+  }
+}
+
+// A lost attempt that brought its job further begins the job's count of losses anew. What its
+// worker never saw is no loss.
+void Ledger::CheckLosses(store::Store& store) {
+  for (const auto& [job_id, loss] : losses_) {
+    if (!loss.ended) continue;
+    const int begin = loss.advanced ? 0 : loss.before;
+    const int wanted = begin + (loss.event == state::Event::kLose ? 1 : 0);
+    SQLite::Statement row = Rows(store, "SELECT lost_attempts FROM jobs WHERE job_id = ?");
+    row.bind(1, job_id);
+    counts_.losses += 1;
+    if (row.executeStep() && row.getColumn(0).getInt() == wanted) continue;
+    Violate("job ", job_id, " counts ", row.getColumn(0).getInt(), " lost attempts, not ", wanted);
   }
 }
 
@@ -96,9 +137,12 @@ void Ledger::CompareAttempts(store::Store& store) {
   SQLite::Statement rows =
       Rows(store,
            "SELECT a.attempt_id, a.job_id, a.token, a.last_sequence, a.outcome IS NULL, "
-           "a.start_epoch, coalesce(c.stored, 0), a.worker_id, a.slot, a.analyses_json "
-           "FROM attempts AS a LEFT JOIN (SELECT attempt_id, "
-           "count(*) AS stored FROM stored_epochs GROUP BY attempt_id) AS c USING (attempt_id)");
+           "a.start_epoch, coalesce(c.stored, 0), a.worker_id, a.slot, a.analyses_json, "
+           "coalesce(c.last_epoch, -1), "
+           "EXISTS (SELECT 1 FROM analyses AS n WHERE n.attempt_id = a.attempt_id) "
+           "FROM attempts AS a LEFT JOIN (SELECT attempt_id, count(*) AS stored, "
+           "max(epoch) AS last_epoch FROM stored_epochs GROUP BY attempt_id) AS c "
+           "USING (attempt_id)");
   while (rows.executeStep()) {
     Attempt attempt{.job_id = rows.getColumn(1).getInt64(),
                     .token = static_cast<std::uint64_t>(rows.getColumn(2).getInt64()),
@@ -108,7 +152,11 @@ void Ledger::CompareAttempts(store::Store& store) {
                     .start_epoch = std::nullopt,
                     .worker_id = rows.getColumn(7).getString(),
                     .slot = rows.getColumn(8).getInt(),
-                    .asked = AskedFor(rows.getColumn(9).getString())};
+                    .asked = AskedFor(rows.getColumn(9).getString()),
+                    .launched = true,
+                    .seen = rows.getColumn(3).getInt64() != 0,
+                    .last_epoch = rows.getColumn(10).getInt(),
+                    .analyzed = rows.getColumn(11).getInt() != 0};
     if (!rows.getColumn(5).isNull()) attempt.start_epoch = rows.getColumn(5).getInt();
     found[rows.getColumn(0).getInt64()] = attempt;
   }
@@ -259,13 +307,17 @@ void Ledger::CheckCurves(store::Store& store) {
     epoch.set_train_total(rows.getColumn(7).getInt64());
     epoch.set_learning_rate(rows.getColumn(8).getDouble());
     epoch.set_seconds(rows.getColumn(9).getDouble());
-    const std::string broken =
-        BrokenRule(event, {.epochs = job.epochs, .epochs_done = number, .asked = {}});
+    const std::string broken = BrokenRule(
+        event,
+        {.epochs = job.epochs, .epochs_done = number, .asked = {}, .shape = ShapeOf(job.key)});
     if (!broken.empty()) {
       Violate("epoch ", number, " of job ", job_id, " is stored and breaks a rule: ", broken);
     }
     if (doubtful.count({job_id, number}) != 0) continue;
-    const v1::Epoch wanted = EpochOf(number, StateAfter(job.key, job.how.value_or(0), number + 1));
+    v1::Epoch wanted =
+        TrainedEpoch(job.key, number, StateAfter(job.key, job.how.value_or(0), number + 1));
+    wanted.clear_train_eval_correct();
+    wanted.clear_train_eval_total();
     if (epoch.SerializeAsString() != wanted.SerializeAsString()) {
       Violate("epoch ", number, " of job ", job_id, " is not what training gives without faults");
     }
@@ -273,16 +325,19 @@ void Ledger::CheckCurves(store::Store& store) {
 }
 
 void Ledger::CheckAnalyses(store::Store& store) {
-  SQLite::Statement rows = Rows(store,
-                                "SELECT j.key, n.parameters_json, h.head, h.correct, n.job_id, "
-                                "a.worker_id FROM analyses AS n JOIN jobs AS j USING (job_id) "
-                                "JOIN attempts AS a USING (attempt_id) "
-                                "JOIN head_ablation AS h USING (analysis_id)");
+  SQLite::Statement rows =
+      Rows(store,
+           "SELECT j.key, n.parameters_json, h.head, h.correct, n.job_id, "
+           "a.worker_id, h.layer FROM analyses AS n JOIN jobs AS j USING (job_id) "
+           "JOIN attempts AS a USING (attempt_id) "
+           "JOIN head_ablation AS h USING (analysis_id)");
   while (rows.executeStep()) {
     if (!Trusts(rows.getColumn(5).getString())) continue;
-    const std::int64_t lost = LostOf(rows.getColumn(0).getString(), rows.getColumn(1).getString(),
-                                     rows.getColumn(2).getInt());
-    if (rows.getColumn(3).getInt64() != 500 - lost) {
+    v1::Analysis asked;
+    asked.set_parameters_json(rows.getColumn(1).getString());
+    const v1::HeadAblation wanted = MatrixOf(rows.getColumn(0).getString(), asked);
+    const int entry = rows.getColumn(6).getInt() * wanted.heads() + rows.getColumn(2).getInt();
+    if (rows.getColumn(3).getInt64() != wanted.correct(entry)) {
       Violate("a matrix of job ", rows.getColumn(4).getInt64(), " is not its own");
     }
   }

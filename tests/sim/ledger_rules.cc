@@ -5,15 +5,14 @@
 #include <nlohmann/json.hpp>
 
 #include "absl/strings/str_cat.h"
-#include "tests/sim/truth.h"
 
 namespace pelab::sim {
 namespace {
 
 bool IsLoss(double value) { return std::isfinite(value) && value >= 0; }
 bool IsTime(double seconds) { return seconds >= 0 && seconds <= 1e9; }
-bool IsScore(std::int64_t correct, std::int64_t total) {
-  return total == kExamples && correct >= 0 && correct <= total;
+bool IsScore(std::int64_t correct, std::int64_t total, const JobRules& job) {
+  return total == job.shape.examples && correct >= 0 && correct <= total;
 }
 
 std::string Broken(const v1::Started& started, const JobRules& job) {
@@ -31,16 +30,16 @@ std::string Broken(const v1::Epoch& epoch, const JobRules& job) {
   if (job.analyses_only) return "it is an epoch of a job that is trained";
   if (epoch.epoch() != job.epochs_done || epoch.epoch() >= job.epochs) return "its number";
   if (!IsLoss(epoch.train_loss()) || !IsLoss(epoch.test_loss())) return "its losses";
-  if (!IsScore(epoch.train_correct(), epoch.train_total())) return "its training score";
-  if (!IsScore(epoch.test_correct(), epoch.test_total())) return "its test score";
+  if (!IsScore(epoch.train_correct(), epoch.train_total(), job)) return "its training score";
+  if (!IsScore(epoch.test_correct(), epoch.test_total(), job)) return "its test score";
   if (!IsLoss(epoch.learning_rate()) || !IsTime(epoch.seconds())) return "its rate or its time";
   return "";
 }
 
-bool IsEntry(const v1::HeadAblation& matrix, int head) {
+bool IsEntry(const v1::HeadAblation& matrix, int head, const JobRules& job) {
   const std::int64_t intact = matrix.intact_correct();
   return matrix.lost(head) >= 0 && matrix.lost(head) <= intact && matrix.gained(head) >= 0 &&
-         matrix.gained(head) <= kExamples - intact &&
+         matrix.gained(head) <= job.shape.examples - intact &&
          matrix.correct(head) == intact - matrix.lost(head) + matrix.gained(head) &&
          IsLoss(matrix.nll(head)) && IsLoss(matrix.nll_standard_error(head));
 }
@@ -50,19 +49,20 @@ std::string Broken(const v1::HeadAblation& matrix, const JobRules& job) {
           NameOfAnalysis("head_ablation", matrix.version(), matrix.parameters_json())) == 0) {
     return "nobody asked for it";
   }
-  if (matrix.layers() != 1 || matrix.heads() != 2) return "its shape";
+  if (matrix.layers() != job.shape.layers || matrix.heads() != job.shape.heads) return "its shape";
+  const int entries = job.shape.layers * job.shape.heads;
   for (const int size : {matrix.correct_size(), matrix.lost_size(), matrix.gained_size(),
                          matrix.nll_size(), matrix.nll_standard_error_size()}) {
-    if (size != 2) return "its entries";
+    if (size != entries) return "its entries";
   }
-  if (matrix.missing_size() != 0 && matrix.missing_size() != 2) return "its missing entries";
-  if (!IsScore(matrix.intact_correct(), matrix.total()) || !IsLoss(matrix.intact_nll()) ||
+  if (matrix.missing_size() != 0 && matrix.missing_size() != entries) return "its missing entries";
+  if (!IsScore(matrix.intact_correct(), matrix.total(), job) || !IsLoss(matrix.intact_nll()) ||
       !(matrix.chance() > 0 && matrix.chance() <= 1) || !IsTime(matrix.seconds())) {
     return "the values of its intact model";
   }
-  for (int head = 0; head < 2; ++head) {
+  for (int head = 0; head < entries; ++head) {
     const bool missing = matrix.missing_size() != 0 && matrix.missing(head);
-    if (!missing && !IsEntry(matrix, head)) return absl::StrCat("its entry ", head);
+    if (!missing && !IsEntry(matrix, head, job)) return absl::StrCat("its entry ", head);
   }
   return "";
 }
@@ -79,10 +79,10 @@ bool IsHash(const std::string& sha256) {
   return sha256.size() == 64 && sha256.find_first_not_of("0123456789abcdef") == std::string::npos;
 }
 
-std::string Broken(const v1::Artifact& file) {
+std::string Broken(const v1::Artifact& file, const JobRules& job) {
   const std::string& name = file.name();
   if (name.empty() || name[0] == '.' || name.find('/') != std::string::npos) return "its name";
-  return IsHash(file.sha256()) && file.bytes() == kWeightsBytes ? "" : "its file";
+  return IsHash(file.sha256()) && file.bytes() == job.shape.weights_bytes ? "" : "its file";
 }
 
 std::string Broken(const v1::Checkpoint& checkpoint, const JobRules& job) {
@@ -119,7 +119,7 @@ std::string BrokenRule(const v1::Event& event, const JobRules& job) {
     case v1::Event::kAnalysis:
       return Broken(event.analysis(), job);
     case v1::Event::kArtifact:
-      return Broken(event.artifact());
+      return Broken(event.artifact(), job);
     case v1::Event::kCheckpoint:
       return Broken(event.checkpoint(), job);
     case v1::Event::kFinished:

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "pelab/v1/fleet.pb.h"
+#include "tests/sim/truth.h"
 
 namespace pelab::sim {
 
@@ -14,12 +15,12 @@ struct JobRules {
   int epochs_done = 0;          // that were stored before the event
   bool analyses_only = false;   // the job is trained already
   std::set<std::string> asked;  // the analyses that the attempt was asked for (NameOfAnalysis)
+  Shape shape = {};             // of the job
 };
 
 std::string NameOfAnalysis(const std::string& name, int version, const std::string& parameters);
 
-// Empty if the event keeps all rules; otherwise the one that it breaks. For the jobs of the
-// simulation, which have kExamples examples and a model of 1 layer with 2 heads.
+// Empty if the event keeps all rules; otherwise the one that it breaks.
 std::string BrokenRule(const v1::Event& event, const JobRules& job);
 
 }  // namespace pelab::sim

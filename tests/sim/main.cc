@@ -60,7 +60,10 @@ void Print(const HistoryResult& sum, std::uint64_t histories, absl::Duration too
           counts.packed, " attempts packed with others\n", counts.lies,
           " messages that lie: ", counts.foreign, " events and logs for others refused, ",
           counts.broken, " attempts ended for a broken rule, ", counts.silent, " for silence; ",
-          counts.requests_refused, " requests of hostile clients refused")
+          counts.requests_refused, " requests of hostile clients refused\n", counts.gone,
+          " reports that a worker is gone ended ", counts.fenced, " attempts; ", counts.losses,
+          " losses counted again; ", counts.old_hellos, " hellos of old workers; ",
+          counts.with_files, " jobs with files given out; ", counts.recorded, " recorded epochs")
           .c_str());
 }
 

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/experiment/analysis.h"
+#include "tests/sim/recording.h"
 #include "tests/sim/truth.h"
 
 namespace pelab::sim {
@@ -47,6 +48,8 @@ const std::vector<std::string>& Documents() {
     add("[absolute]", "[0]", 6, "[head_ablation]");
     add("[rope]", "[5]", 1, "[]");
     add("[nope, alibi]", "0..5", 2, "[]");
+    add(absl::StrCat("[rope, {name: own, file: ", kOwnPath, "}]").c_str(), "[0, 1]", 2, "[]");
+    all->push_back(RecordedDocument());
     return all;
   }();
   return *documents;

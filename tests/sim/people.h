@@ -15,7 +15,10 @@
 
 namespace pelab::sim {
 
-// A few small sweeps that share jobs.
+// The file with an own encoding that one of the documents names.
+inline constexpr char kOwnPath[] = "mine.pt";
+
+// A few small sweeps that share jobs, one of which needs a file, and the recorded sweep.
 const std::vector<std::string>& Documents();
 
 class People {

@@ -65,6 +65,12 @@ TEST_F(SimTest, TriesWhatItMeansTo) {
   EXPECT_GT(seen.broken, 30u);
   EXPECT_GT(seen.silent, 20u);
   EXPECT_GT(seen.requests_refused, 200u);
+  EXPECT_GT(seen.gone, 200u);
+  EXPECT_GT(seen.fenced, 50u);
+  EXPECT_GT(seen.losses, 50u);
+  EXPECT_GT(seen.old_hellos, 500u);
+  EXPECT_GT(seen.with_files, 100u);
+  EXPECT_GT(seen.recorded, 200u);
 }
 
 // Late events of lost attempts reach the attempt that replaced theirs, or are stored beside its
@@ -115,6 +121,18 @@ TEST_F(SimTest, FindsThatATokenStandsForAnyRequest) {
   const auto found = Find({.ignores_requests = true}, 100);
   ASSERT_TRUE(found.has_value());
   EXPECT_TRUE(absl::StrContains(*found, "was used before for another request")) << *found;
+}
+
+TEST_F(SimTest, FindsThatAWorkerThatIsGoneKeepsItsAttempts) {
+  const auto found = Find({.ignores_gone = true}, 50);
+  ASSERT_TRUE(found.has_value());
+  EXPECT_TRUE(absl::StrContains(*found, "is said to be gone")) << *found;
+}
+
+TEST_F(SimTest, FindsThatAnOldWorkerGetsJobsWithFiles) {
+  const auto found = Find({.believes_in_files = true}, 100);
+  ASSERT_TRUE(found.has_value());
+  EXPECT_TRUE(absl::StrContains(*found, "fetches no files")) << *found;
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include "server/store/database.h"
 #include "tests/sim/coordinator.h"
 #include "tests/sim/process.h"
+#include "tests/sim/recording.h"
 
 namespace pelab::sim {
 
@@ -62,6 +63,10 @@ void Coordinator::Extend(std::int64_t sweep_id, const std::string& seeds, Answer
                         "WHERE sweep_id = ? AND state <> 'cancelled'");
   row.bind(1, sweep_id);
   if (!row.executeStep()) return answer(store::WriteResult(store::SweepExtended{}));
+  // The recording has no other seeds, so its sweep cannot be extended.
+  if (row.getColumn(0).getString() == RecordedDocument()) {
+    return answer(store::WriteResult(store::SweepExtended{}));
+  }
   const auto known =
       nlohmann::json::parse(row.getColumn(1).getString()).get<std::vector<std::string>>();
   const experiment::Extension extension =

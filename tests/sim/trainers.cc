@@ -91,13 +91,18 @@ void SimWorker::Train(std::int64_t id, Entry& entry) {
     *event.mutable_started() = Hello(assignment, entry);
   } else if (entry.epoch < entry.epochs) {
     entry.state = NextState(entry.state);
-    *event.mutable_epoch() = EpochOf(entry.epoch, entry.state);
+    *event.mutable_epoch() = TrainedEpoch(assignment.key(), entry.epoch, entry.state);
     entry.epoch += 1;
     if (world_.Chance(0.7)) {
       disk_.checkpoints[JobDir(assignment)] = {entry.epoch, entry.state, entry.how};
     }
   } else if (!entry.analyses.empty()) {
-    *event.mutable_head_ablation() = MatrixOf(assignment.key(), entry.analyses.front());
+    const v1::Analysis& analysis = entry.analyses.front();
+    if (analysis.name() == "head_ablation") {
+      *event.mutable_head_ablation() = MatrixOf(assignment.key(), analysis);
+    } else {  // only the recorded sweep asks for another one
+      *event.mutable_analysis() = RecordedJobOf(assignment.key())->analysis;
+    }
     entry.analyses.pop_front();
   } else if (assignment.has_weights()) {
     return Finish(id, Ended(v1::ATTEMPT_OUTCOME_SUCCEEDED));
@@ -131,9 +136,12 @@ v1::Started SimWorker::Hello(const v1::Assignment& assignment, Entry& entry) {
     entry.state = kept->second.state;
   }
   v1::Started started;
+  started.set_environment_json("{}");
+  if (const RecordedJob* const recorded = RecordedJobOf(assignment.key())) {
+    started = recorded->started;
+  }
   started.set_start_epoch(entry.epoch);
   started.set_epochs(entry.epochs);
-  started.set_environment_json("{}");
   *started.mutable_execution() = std::move(execution);
   started.set_better_alone(entry.better_alone);
   return started;
@@ -162,7 +170,7 @@ void SimWorker::Upload(std::int64_t id, Entry& entry) {
     v1::Event event;
     event.mutable_artifact()->set_name("weights.safetensors");
     event.mutable_artifact()->set_sha256(sha256);
-    event.mutable_artifact()->set_bytes(kWeightsBytes);
+    event.mutable_artifact()->set_bytes(ShapeOf(disk_.spools[id].assignment.key()).weights_bytes);
     Append(id, std::move(event));
   }
   Finish(id, Ended(v1::ATTEMPT_OUTCOME_SUCCEEDED));

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "tests/sim/recording.h"
 #include "worker/agent/packs.h"
 #include "worker/agent/supervisor.h"
 
@@ -39,10 +40,15 @@ SimWorker::~SimWorker() {
 
 // The daemon -----------------------------------------------------------------------------------
 
-void SimWorker::Start() {
-  if (daemon_) return;
+agent::WorkerIdentity SimWorker::Identity() const {
   agent::WorkerIdentity identity{
       absl::StrCat(settings_.id, ".", hosts_), settings_.id, settings_.id, "1", "", {}};
+  if (settings_.old) {
+    const v1::Hello& recorded = RecordedHello();
+    identity.version = recorded.version();
+    identity.capabilities_json = recorded.capabilities_json();
+    identity.protocols = {1, 1};
+  }
   for (int i = 0; i < settings_.slots; ++i) {
     v1::Slot& slot = identity.slots.emplace_back();
     slot.set_slot(i);
@@ -50,9 +56,14 @@ void SimWorker::Start() {
     slot.set_device_kind("cpu");
     slot.set_pack(settings_.pack);
   }
-  daemon_ =
-      std::make_unique<Daemon>(world_, std::move(identity), static_cast<agent::AttemptHost*>(this));
-  world_.Note(settings_.id, " starts");
+  return identity;
+}
+
+void SimWorker::Start() {
+  if (daemon_) return;
+  daemon_ = std::make_unique<Daemon>(world_, Identity(), static_cast<agent::AttemptHost*>(this));
+  daemon_->old = settings_.old;
+  world_.Note(settings_.id, settings_.old ? " starts, of the release before" : " starts");
   Recover();
   Connect();
 }
@@ -120,9 +131,9 @@ void SimWorker::Stop() {
   world_.Note(settings_.id, " is told to end");
   daemon_->ending = true;
   StopAll(StopReason::kShutdown);
-  daemon_->session.BeginGoodbye(/*without_waiting=*/false);
+  daemon_->session.BeginGoodbye(v1::Goodbye::STOPPED, /*without_waiting=*/false);
   AfterInDaemon(kWorkerPatience, [this] {
-    daemon_->session.BeginGoodbye(/*without_waiting=*/true);
+    daemon_->session.BeginGoodbye(v1::Goodbye::STOPPED, /*without_waiting=*/true);
     Pump();
     if (daemon_) AfterInDaemon(kFarewell, [this] { Exit(absl::Seconds(1)); });
   });
@@ -184,6 +195,10 @@ void SimWorker::Pump() {
   if (d.session.Silent()) return Disconnect();
   v1::WorkerMessage message;
   while (d.session.Next(&message)) {
+    if (d.old && message.has_hello()) {
+      const std::string unknown = UnrecordedField(message.hello());
+      if (!unknown.empty()) world_.Violate(absl::StrCat("an old worker says ", unknown));
+    }
     d.wire->SendUp(message);
     message.Clear();
   }

@@ -29,6 +29,7 @@ struct WorkerSettings {
   int pack = 1;
   absl::Duration epoch = absl::Seconds(1);  // duration of an epoch, up to twice as long
   double failures = 0;                      // share of attempts whose trainer fails on its own
+  bool old = false;                         // of the release before: it speaks protocol 1
 };
 
 class SimWorker final : private agent::AttemptHost {
@@ -39,7 +40,8 @@ class SimWorker final : private agent::AttemptHost {
   void Start();
   bool up() const { return daemon_ != nullptr; }
   int slots() const { return settings_.slots; }
-  const std::string& id() const { return settings_.id; }
+  const std::string& id() const { return settings_.id; }  // the name of all its hosts, too
+  bool old() const { return settings_.old; }
 
   // Each of these functions ends the daemon and its trainers. Another daemon starts after `outage`.
   void Kill(absl::Duration outage);
@@ -48,6 +50,8 @@ class SimWorker final : private agent::AttemptHost {
   // The host never comes back. A new host with an empty disk takes its place.
   void LoseHost(absl::Duration outage);
   void Stop();  // an orderly end; another daemon starts a little later
+  // The next daemon is of the other release. The disk stays.
+  void ChangeRelease() { settings_.old = !settings_.old; }
 
   void BreakConnection();
   Link& link() { return link_; }
@@ -112,6 +116,7 @@ class SimWorker final : private agent::AttemptHost {
     std::map<std::int64_t, Entry> entries;
     std::shared_ptr<Wire> wire;
     absl::Duration timer = absl::InfiniteDuration();
+    bool old = false;
     bool ending = false;
     bool gone_from_stream = false;
   };
@@ -135,6 +140,7 @@ class SimWorker final : private agent::AttemptHost {
   bool NextLog(v1::LogChunk* chunk) override;
   bool Idle() override;
 
+  agent::WorkerIdentity Identity() const;
   void Recover();
   void Take(const std::vector<v1::Assignment>& assignments, agent::StopReason reason);
   void StopOne(std::int64_t id, agent::StopReason reason);

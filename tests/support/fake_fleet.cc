@@ -79,11 +79,13 @@ struct FakeFleet::Impl final : public v1::Fleet::Service {
       std::lock_guard lock(mutex);
       if (message.has_goodbye()) {
         ++goodbyes;
+        last_goodbye = message.goodbye().reason();
         break;
       }
       if (message.has_heartbeat()) {
         ++heartbeats;
         last_held.assign(message.heartbeat().held().begin(), message.heartbeat().held().end());
+        last_unfit = message.heartbeat().unfit();
         v1::CoordinatorMessage answer;
         answer.mutable_heartbeat()->set_sequence(message.heartbeat().sequence());
         if (answering) stream->Write(answer);
@@ -190,9 +192,11 @@ struct FakeFleet::Impl final : public v1::Fleet::Service {
   std::map<std::int64_t, StoredAttempt> stored;
   std::vector<v1::Hello> hellos;
   std::vector<v1::HeldAttempt> last_held;
+  std::string last_unfit;
   std::map<std::string, std::string> artifacts;
   int heartbeats = 0;
   int goodbyes = 0;
+  v1::Goodbye::Reason last_goodbye = v1::Goodbye::REASON_UNSPECIFIED;
   SessionStream* live = nullptr;
   grpc::ServerContext* live_context = nullptr;
   std::unique_ptr<grpc::Server> server;
@@ -329,9 +333,19 @@ std::vector<v1::HeldAttempt> FakeFleet::LastHeartbeatHeld() const {
   return impl_->last_held;
 }
 
+std::string FakeFleet::LastHeartbeatUnfit() const {
+  std::lock_guard lock(impl_->mutex);
+  return impl_->last_unfit;
+}
+
 int FakeFleet::Goodbyes() const {
   std::lock_guard lock(impl_->mutex);
   return impl_->goodbyes;
+}
+
+v1::Goodbye::Reason FakeFleet::LastGoodbye() const {
+  std::lock_guard lock(impl_->mutex);
+  return impl_->last_goodbye;
 }
 
 bool FakeFleet::connected() const {

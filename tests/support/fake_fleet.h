@@ -66,7 +66,9 @@ class FakeFleet {
   std::vector<v1::Hello> Hellos() const;
   int Heartbeats() const;
   std::vector<v1::HeldAttempt> LastHeartbeatHeld() const;
+  std::string LastHeartbeatUnfit() const;
   int Goodbyes() const;
+  v1::Goodbye::Reason LastGoodbye() const;
   bool connected() const;
   std::map<std::string, std::string> Artifacts() const;  // by SHA-256
 

@@ -17,7 +17,8 @@ class MadeUpJob {
   int epochs() const { return epochs_; }
   v1::Epoch EpochAt(int epoch) const;
   v1::HeadAblation Matrix(const store::Analysis& analysis) const;
-  // For layer_ablation and cumulative_ablation; any other analysis gets an empty object.
+  // For layer_ablation, cumulative_ablation and split_accuracy (of the splits train, test and
+  // long); any other analysis gets an empty object.
   v1::AnalysisResult Result(const store::Analysis& analysis) const;
 
  private:

@@ -134,6 +134,7 @@ analyses:
   - layer_ablation
   - {name: cumulative_ablation, steps: 8, orders: 2}
   - example_correctness
+  - split_accuracy
 """
     SPLITS = {"test": "own:induction", "long": "own:induction(test=long)"}
 

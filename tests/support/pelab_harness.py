@@ -144,10 +144,10 @@ class Case(unittest.TestCase):
                               cwd=self.folder, stdin=subprocess.DEVNULL, capture_output=True,
                               text=True, timeout=timeout)
 
-    def run_sweep(self, sweep, *arguments, timeout=180):
+    def run_sweep(self, sweep, *arguments, timeout=180, env=None):
         return subprocess.run([BIN / "pelab", "run", sweep, "--db", self.db, *map(str, arguments)],
                               cwd=self.folder, stdin=subprocess.DEVNULL, capture_output=True,
-                              text=True, timeout=timeout)
+                              text=True, timeout=timeout, env={**os.environ, **(env or {})})
 
     def ok(self, result, status=0):
         self.assertEqual(result.returncode, status,

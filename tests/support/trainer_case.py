@@ -35,7 +35,7 @@ MEMBERS = {
     "done": ["weights", "wall_seconds"],
     "error": ["kind", "message"],
 }
-SOMETIMES = {"hello": ["kernels", "members", "step_seconds"]}
+SOMETIMES = {"hello": ["commit", "dirty", "image", "kernels", "members", "step_seconds"]}
 TIMES = {"seconds", "wall_seconds"}
 
 

@@ -3,6 +3,7 @@
 #include <spdlog/spdlog.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <climits>
 #include <cstdlib>
 #include <memory>
@@ -21,14 +22,19 @@
 #include "worker/agent/devices.h"
 #include "worker/agent/file_cache.h"
 #include "worker/agent/fleet_client.h"
+#include "worker/agent/gpu_faults.h"
 #include "worker/agent/loads.h"
+#include "worker/agent/metrics_server.h"
 #include "worker/agent/mps.h"
 #include "worker/agent/nvml.h"
+#include "worker/agent/retirement.h"
 #include "worker/agent/session_runner.h"
+#include "worker/agent/slurm.h"
 #include "worker/agent/store_transfer.h"
 #include "worker/agent/strays.h"
 #include "worker/agent/supervisor.h"
 #include "worker/agent/work_dir.h"
+#include "worker/agent/worker_metrics.h"
 
 namespace pelab::agent {
 namespace {
@@ -79,6 +85,10 @@ std::unique_ptr<Nvml> FindNvml() {
   return nullptr;
 }
 
+bool OnGpus(const std::vector<SlotPlan>& plans) {
+  return plans.front().slot.device_kind() == "gpu";
+}
+
 std::vector<GpuInfo> FindGpus(Nvml* nvml, const Capabilities& capabilities) {
   if (nvml == nullptr) return {};
   const char* visible = std::getenv("CUDA_VISIBLE_DEVICES");
@@ -113,8 +123,7 @@ WorkerIdentity MakeIdentity(const AgentOptions& options, const WorkDir& work_dir
 // MPS by themselves), or if this host cannot run it.
 std::unique_ptr<Mps> StartMps(const AgentOptions& options, const WorkDir& work_dir,
                               const std::vector<SlotPlan>& plans) {
-  const bool on_gpus = plans.front().slot.device_kind() == "gpu";
-  if (!options.mps || !on_gpus || options.slots.slots_per_device < 2) return nullptr;
+  if (!options.mps || !OnGpus(plans) || options.slots.slots_per_device < 2) return nullptr;
   const std::optional<std::string> program = MpsProgram();
   if (!program.has_value()) return nullptr;
   absl::StatusOr<std::unique_ptr<Mps>> mps =
@@ -128,6 +137,70 @@ std::unique_ptr<Mps> StartMps(const AgentOptions& options, const WorkDir& work_d
   return nullptr;
 }
 
+// The limits, with the time that Slurm leaves.
+absl::StatusOr<RetirementLimits> LimitsOf(const AgentOptions& options) {
+  RetirementLimits limits = options.retirement;
+  if (!options.slurm_time_limit) return limits;
+  absl::StatusOr<absl::Duration> left = SlurmTimeLeft();
+  if (!left.ok()) return Annotate(left.status(), "--time-limit slurm");
+  limits.time_limit = *left;
+  return limits;
+}
+
+void AddTimeLimit(const Retirement& retirement, const Clock& clock, WorkerIdentity* identity) {
+  const absl::Duration left = retirement.end() - clock.Monotonic();
+  if (left == absl::InfiniteDuration()) return;
+  identity->available_until_ms = absl::ToUnixMillis(clock.Wall() + left);
+  identity->margin_ms = static_cast<std::uint32_t>(absl::ToInt64Milliseconds(retirement.margin()));
+}
+
+void LogRetirement(v1::Goodbye::Reason reason, const RetirementLimits& limits) {
+  if (reason == v1::Goodbye::IDLE) {
+    spdlog::info("no job for {}: stopping", absl::FormatDuration(limits.idle_exit));
+  } else {
+    spdlog::info("the time limit is near: giving the jobs back and stopping");
+  }
+}
+
+void WarnIfFailed(const absl::Status& status) {
+  if (!status.ok()) spdlog::warn("{}", std::string(status.message()));
+}
+
+// Tells the service manager that the daemon is alive, often enough. It has no thread of its own:
+// the session's thread calls it, because it is that thread that must not hang.
+class SignsOfLife {
+ public:
+  explicit SignsOfLife(const ServiceManager& manager) : manager_(manager) {}
+
+  // Gives a sign if it is time. Returns when to call this again at the latest.
+  absl::Duration Tend(absl::Duration now) {
+    if (manager_.patience() == absl::InfiniteDuration()) return absl::InfiniteDuration();
+    if (now >= next_) {
+      WarnIfFailed(manager_.Alive());
+      next_ = now + manager_.patience() / 3;
+    }
+    return next_;
+  }
+
+ private:
+  const ServiceManager manager_;
+  absl::Duration next_ = -absl::InfiniteDuration();
+};
+
+// Null if metrics are not asked for.
+absl::StatusOr<std::unique_ptr<MetricsServer>> ServeMetrics(const AgentOptions& options,
+                                                            const WorkerIdentity& identity,
+                                                            const std::vector<SlotPlan>& plans,
+                                                            const GpuFaults* faults) {
+  if (!options.metrics) return nullptr;
+  const auto metrics = std::make_shared<WorkerMetrics>(
+      identity.name, options.work_dir, OnGpus(plans) ? FindNvml() : nullptr, plans, faults);
+  PELAB_ASSIGN_OR_RETURN(
+      auto server, MetricsServer::Start(*options.metrics, [metrics] { return metrics->Text(); }));
+  spdlog::info("metrics on {}", server->url());
+  return server;
+}
+
 void LogStart(const AgentOptions& options, const WorkerIdentity& identity) {
   spdlog::info("worker {} ({}) on {}: {} slots ({}), coordinator {}, work directory {}",
                identity.name, identity.worker_id, identity.host, identity.slots.size(),
@@ -136,7 +209,11 @@ void LogStart(const AgentOptions& options, const WorkerIdentity& identity) {
 
 }  // namespace
 
-absl::Status RunAgent(const AgentOptions& options, ShutdownSignal& shutdown) {
+absl::Status RunAgent(const AgentOptions& options, const ServiceManager& manager,
+                      ShutdownSignal& shutdown) {
+  const SystemClock& clock = SystemClock::Instance();
+  PELAB_ASSIGN_OR_RETURN(const RetirementLimits limits, LimitsOf(options));
+  Retirement retirement(limits, clock.Monotonic());
   const absl::Duration farewell_upload =
       options.checkpoint_upload == absl::ZeroDuration() ? absl::ZeroDuration() : kFarewellUpload;
   const absl::Duration patience = kFarewellPatience + farewell_upload;
@@ -158,9 +235,13 @@ absl::Status RunAgent(const AgentOptions& options, ShutdownSignal& shutdown) {
   if (const absl::Status status = AdoptOrphans(); !status.ok()) {
     spdlog::warn("{}", std::string(status.message()));
   }
-  const SystemClock& clock = SystemClock::Instance();
-  const WorkerIdentity identity = MakeIdentity(options, work_dir, capabilities, plans);
+  WorkerIdentity identity = MakeIdentity(options, work_dir, capabilities, plans);
+  AddTimeLimit(retirement, clock, &identity);
+  SetLogIdsOfProcess({.worker_id = identity.worker_id});
   LogStart(options, identity);
+  const GpuFaults faults(OnGpus(plans) ? FindNvml() : nullptr, plans);
+  PELAB_ASSIGN_OR_RETURN(const std::unique_ptr<MetricsServer> metrics,
+                         ServeMetrics(options, identity, plans, &faults));
 
   const std::unique_ptr<Mps> mps = StartMps(options, work_dir, plans);  // outlives every trainer
   SpoolQuota quota(options.spool_quota_bytes);
@@ -183,6 +264,12 @@ absl::Status RunAgent(const AgentOptions& options, ShutdownSignal& shutdown) {
   context.farewell_upload = farewell_upload;
   context.attempt_timeout = options.attempt_timeout;
   context.clock = &clock;
+  std::unique_ptr<trace::SpanFile> spans;
+  if (!options.trace_file.empty()) {
+    PELAB_ASSIGN_OR_RETURN(
+        spans, trace::SpanFile::Open(options.trace_file, "pelab-worker", identity.worker_id));
+  }
+  context.spans = spans.get();
   context.trainer = trainer;
   context.environment = capabilities.environment;
   if (mps != nullptr) context.environment.push_back(mps->Variable());
@@ -192,16 +279,46 @@ absl::Status RunAgent(const AgentOptions& options, ShutdownSignal& shutdown) {
   PELAB_ASSIGN_OR_RETURN(std::unique_ptr<Supervisor> supervisor,
                          Supervisor::Create(context, plans));
   DeviceLoads loads(std::move(nvml), plans);
-  Session session(identity, supervisor.get(), &clock, [&loads] { return loads.Sample(); });
+  Session session(identity, supervisor.get(), &clock, [&](v1::Heartbeat& heartbeat) {
+    for (v1::DeviceLoad& load : loads.Sample()) *heartbeat.add_loads() = std::move(load);
+    AddErrors(faults, heartbeat);
+  });
   SessionRunner runner(client.get(), &session, &clock, options.server.ToString());
   runner_for_notify = &runner;
 
   supervisor->Recover();
+  const auto begin_shutdown = [&](v1::Goodbye::Reason reason) {
+    runner.BeginShutdown(
+        reason, [&] { supervisor->Shutdown(kTrainerGrace); },
+        [&] { return supervisor->AllEnded(); }, patience);
+  };
   shutdown.OnRequest([&](absl::string_view reason, int count) {
-    if (count == 1) spdlog::info("{}: stopping", std::string(reason));
-    runner.BeginShutdown([&] { supervisor->Shutdown(kTrainerGrace); },
-                         [&] { return supervisor->AllEnded(); }, patience);
+    if (count == 1) {
+      spdlog::info("{}: stopping", std::string(reason));
+      WarnIfFailed(manager.Stopping(absl::StrCat("stopping: ", reason)));
+    }
+    begin_shutdown(v1::Goodbye::STOPPED);
   });
+  SignsOfLife signs_of_life(manager);
+  bool fit = true;
+  runner.SetTend([&] {
+    if (const std::string broken = faults.Broken(); fit && !broken.empty()) {
+      spdlog::error("{}: giving the jobs back, and taking no more", broken);
+      session.SetUnfit(broken);
+      fit = false;
+    }
+    const absl::Duration next_sign = signs_of_life.Tend(clock.Monotonic());
+    const bool busy = !supervisor->Idle() || !supervisor->Held().empty();
+    const auto reason = retirement.Look(clock.Monotonic(), busy, supervisor->LongestEpoch());
+    if (reason == v1::Goodbye::REASON_UNSPECIFIED) {
+      return std::min(retirement.NextLook(), next_sign);
+    }
+    LogRetirement(reason, limits);
+    WarnIfFailed(manager.Stopping("no job for long, or the time limit is near"));
+    begin_shutdown(reason);
+    return absl::InfiniteDuration();
+  });
+  WarnIfFailed(manager.Ready(absl::StrCat("working for ", options.server.ToString())));
   const absl::Status status = runner.Run();
   shutdown.OnRequest(nullptr);
   supervisor.reset();  // its attempts notify the runner until they have ended

@@ -25,6 +25,13 @@ namespace {
 constexpr absl::Duration kHandOverTime = absl::Minutes(2);
 constexpr absl::Duration kFullDiskPause = absl::Seconds(1);
 
+// For the attempt's span, if there is no event of its end.
+v1::Finished EndedAs(v1::AttemptOutcome outcome) {
+  v1::Finished finished;
+  finished.set_outcome(outcome);
+  return finished;
+}
+
 }  // namespace
 
 std::string WeightsPath(const AttemptContext& context, const v1::Assignment& assignment) {
@@ -38,7 +45,10 @@ Attempt::Attempt(const AttemptContext* context, v1::Assignment assignment,
       assignment_(std::move(assignment)),
       spool_(std::move(spool)),
       log_(absl::StrCat(context->work_dir->AttemptDir(assignment_.attempt_id()), "/log")),
-      trace_(assignment_) {}
+      trace_(assignment_),
+      spans_(assignment_, *context->clock, context->spans),
+      traceparent_(spans_.traceparent()),
+      log_ids_(IdsOf(assignment_)) {}
 
 Attempt::~Attempt() {
   if (thread_.joinable()) thread_.join();
@@ -49,6 +59,7 @@ Attempt::~Attempt() {
 void Attempt::StartUpload(DoneLine done) {
   ended_ = false;
   thread_ = std::thread([this, done = std::move(done)] {
+    const LogScope scope(log_ids_);
     RunUpload(done);
     Leave();
   });
@@ -110,9 +121,12 @@ void Attempt::SettleByTrainer(const ExitStatus& exit, const absl::Status& output
 
 void Attempt::SettleStopped() {
   // Like an attempt whose trainer was ended by the signal without printing anything.
-  SettleAs(TrainerTrace(assignment_)
-               .Conclude({.signaled = true, .code = SIGTERM}, stop_reason(), absl::OkStatus(), "",
-                         SecondsOfTrainer()));
+  v1::Finished finished = TrainerTrace(assignment_)
+                              .Conclude({.signaled = true, .code = SIGTERM}, stop_reason(),
+                                        absl::OkStatus(), "", SecondsOfTrainer());
+  finished.set_never_started(finished.outcome() == v1::ATTEMPT_OUTCOME_PREEMPTED &&
+                             !TrainerHasStarted());
+  SettleAs(std::move(finished));
 }
 
 void Attempt::SettleAs(v1::Finished finished) {
@@ -120,6 +134,7 @@ void Attempt::SettleAs(v1::Finished finished) {
   if (settled()) return;
   settled_ = true;
   thread_ = std::thread([this, finished = std::move(finished)]() mutable {
+    const LogScope scope(log_ids_);
     {
       MutexLock wait(&mutex_);
       const auto alone = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return !in_step_; };
@@ -144,7 +159,17 @@ void Attempt::WrapUp(v1::Finished finished) {
   uploader_.reset();
   const bool upload = finished.outcome() == v1::ATTEMPT_OUTCOME_SUCCEEDED &&
                       trace_.done().has_value() && !trace_.done()->weights_file.empty();
-  if (!upload || Upload(*trace_.done(), finished.mutable_warning())) Finish(std::move(finished));
+  if (upload) {
+    const bool over = Upload(*trace_.done(), finished.mutable_warning());
+    spans_.Uploaded();
+    if (!over) return spans_.Ended(EndedAs(v1::ATTEMPT_OUTCOME_PREEMPTED));
+  }
+  Finish(std::move(finished));
+}
+
+bool Attempt::TrainerHasStarted() {
+  MutexLock lock(&mutex_);
+  return trainer_started_ != absl::InfiniteDuration();
 }
 
 double Attempt::SecondsOfTrainer() {
@@ -155,6 +180,7 @@ double Attempt::SecondsOfTrainer() {
 // Training ----------------------------------------------------------------------------------------
 
 absl::Status Attempt::Fetch(const std::string& job_dir, absl::Duration patience) {
+  const LogScope scope(log_ids_);
   if (assignment_.has_weights()) return FetchWeights();
   CheckpointPlace place = PlaceOf(job_dir);
   place.stopped = [this] { return stop_reason() != StopReason::kNone; };
@@ -174,11 +200,13 @@ void Attempt::TrainerStarted(const std::string& job_dir, bool any_packing) {
     MutexLock lock(&mutex_);
     trainer_started_ = context_->clock->Monotonic();
   }
+  spans_.Fetched();
   EndStep();
 }
 
 absl::Status Attempt::OnLine(TrainerLine line) {
   if (!BeginStep()) return absl::OkStatus();
+  const LogScope scope(log_ids_);
   const absl::Status status = Take(std::move(line));
   if (uploader_.has_value()) uploader_->Offer(trace_.checkpoint());
   EndStep();
@@ -195,7 +223,11 @@ absl::Status Attempt::Take(TrainerLine line) {
     }
   }
   PELAB_ASSIGN_OR_RETURN(std::optional<v1::Event> event, trace_.Accept(std::move(line)));
-  if (event.has_value()) return Spooled(*std::move(event));
+  if (event.has_value()) {
+    spans_.Said(*event);
+    if (event->has_epoch()) last_epoch_seconds_ = event->epoch().seconds();
+    return Spooled(*std::move(event));
+  }
   if (!trace_.done().has_value() || trace_.done()->weights_file.empty()) return absl::OkStatus();
   return context_->work_dir->SaveUpload(assignment_.attempt_id(), *trace_.done());
 }
@@ -255,7 +287,9 @@ absl::Status Attempt::AppendWhenThereIsRoom(const v1::Event& event) {
 
 void Attempt::RunUpload(const DoneLine& done) {
   v1::Finished finished;
-  if (!Upload(done, finished.mutable_warning())) return;
+  const bool over = Upload(done, finished.mutable_warning());
+  spans_.Uploaded();
+  if (!over) return spans_.Ended(EndedAs(v1::ATTEMPT_OUTCOME_PREEMPTED));
   finished.set_outcome(v1::ATTEMPT_OUTCOME_SUCCEEDED);
   finished.set_wall_seconds(done.wall_seconds);
   Finish(std::move(finished));
@@ -363,6 +397,8 @@ void Attempt::Finish(v1::Finished finished) {
     finished = v1::Finished();
     finished.set_outcome(v1::ATTEMPT_OUTCOME_CANCELLED);
   }
+  spans_.Ended(stop_reason() == StopReason::kSupersede ? EndedAs(v1::ATTEMPT_OUTCOME_SUPERSEDED)
+                                                       : finished);
   if (stop_reason() == StopReason::kSupersede) return;
   // They may quote a trainer's output, a path or a message of the system. A Protobuf string that is
   // not UTF-8 could not be read back from the spool.
@@ -383,6 +419,7 @@ void Attempt::Finish(v1::Finished finished) {
 }
 
 void Attempt::Note(const std::string& text) {
+  const LogScope scope(log_ids_);
   spdlog::warn("attempt {} ({}): {}", assignment_.attempt_id(), assignment_.label(), text);
   log_.Append(absl::StrCat("pelab-worker: ", text, "\n"));
   context_->notify();

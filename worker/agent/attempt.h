@@ -20,6 +20,7 @@
 #include "core/base/process.h"
 #include "worker/agent/artifact_transfer.h"
 #include "worker/agent/attempt_log.h"
+#include "worker/agent/attempt_spans.h"
 #include "worker/agent/checkpoint_transfer.h"
 #include "worker/agent/file_cache.h"
 #include "worker/agent/reservations.h"
@@ -58,7 +59,8 @@ struct AttemptContext {
   FileCache* files = nullptr;
   bool own_encodings = true;  // trainers may run encodings that come from files
   const Clock* clock = nullptr;
-  std::string trainer;  // absolute path
+  trace::SpanFile* spans = nullptr;  // null: no spans are recorded
+  std::string trainer;               // absolute path
   // variables that the trainer asks for
   std::vector<std::pair<std::string, std::string>> environment;
   // for a job's first attempt; later ones get the number from their assignment
@@ -106,10 +108,14 @@ class Attempt {
   const v1::Assignment& assignment() const { return assignment_; }
   Spool& spool() { return *spool_; }
   AttemptLog& log() { return log_; }
+  // For its trainer's environment; empty: it belongs to no trace.
+  const std::string& traceparent() const { return traceparent_; }
   // Nothing is left to do here, and no trainer uses the attempt's directories.
   bool ended() const { return ended_.load(std::memory_order_acquire); }
   // The slot that its trainer uses; -1 after the trainer has ended.
   int slot() const { return slot_.load(std::memory_order_acquire); }
+  // How long its last epoch took; zero before its first one has ended.
+  absl::Duration last_epoch() const { return absl::Seconds(last_epoch_seconds_.load()); }
 
   // The run's thread calls the next five functions, one at a time.
 
@@ -166,6 +172,7 @@ class Attempt {
   absl::Status Spooled(v1::Event event);
   absl::Status AppendWhenThereIsRoom(const v1::Event& event);
   void Note(const std::string& text);
+  bool TrainerHasStarted();
   double SecondsOfTrainer();
   bool WaitForStop(absl::Duration timeout);
 
@@ -175,10 +182,12 @@ class Attempt {
   AttemptLog log_;
   std::atomic<bool> ended_{true};
   std::atomic<int> slot_{-1};
+  std::atomic<double> last_epoch_seconds_{0};
   std::atomic<StopReason> stop_reason_{StopReason::kNone};
   std::atomic<bool> settled_{false};
   // Used by the run's steps, then by the work that follows them.
   TrainerTrace trace_;
+  AttemptSpans spans_;
   bool any_packing_ = false;
   std::optional<CheckpointUploader> uploader_;
   Mutex mutex_;
@@ -187,6 +196,8 @@ class Attempt {
   absl::Duration trainer_started_ ABSL_GUARDED_BY(mutex_) = absl::InfiniteDuration();
   absl::Duration grace_ ABSL_GUARDED_BY(mutex_) = absl::InfiniteDuration();
   absl::Time hand_over_until_ ABSL_GUARDED_BY(mutex_) = absl::InfiniteFuture();
+  const std::string traceparent_;
+  const LogIds log_ids_;
   std::thread thread_;
 };
 

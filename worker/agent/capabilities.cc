@@ -6,65 +6,22 @@
 #include <cerrno>
 #include <filesystem>
 #include <nlohmann/json.hpp>
-#include <thread>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "core/base/json_text.h"
-#include "core/base/mutex.h"
 #include "core/base/process.h"
 #include "core/base/status.h"
 #include "core/base/utf8.h"
 #include "core/catalog/catalog.h"
-#include "core/rpc/token_variable.h"
 #include "worker/agent/limits.h"
-#include "worker/agent/trainer_process.h"
+#include "worker/agent/run_program.h"
 
 namespace pelab::agent {
 namespace {
 
 using Json = nlohmann::json;
-
-constexpr std::size_t kStderrTail = 600;
-
-// The complete output of a short-lived program.
-struct Output {
-  ExitStatus status;
-  std::string out;
-  std::string err;  // the last part
-  bool timed_out = false;
-  absl::Status malformed;
-};
-
-absl::StatusOr<Output> RunToEnd(SpawnOptions options, absl::Duration timeout) {
-  PELAB_ASSIGN_OR_RETURN(std::unique_ptr<TrainerProcess> process,
-                         TrainerProcess::Start(std::move(options)));
-  Output output;
-  OutputHandler handler;
-  handler.on_line = [&](absl::string_view line) {
-    if (output.out.size() + line.size() > limits::kCapabilitiesBytes) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("it printed more than ", limits::kCapabilitiesBytes, " bytes"));
-    }
-    absl::StrAppend(&output.out, line, "\n");
-    return absl::OkStatus();
-  };
-  handler.on_stderr = [&](absl::string_view bytes) {
-    absl::StrAppend(&output.err, bytes);
-    if (output.err.size() > kStderrTail) output.err.erase(0, output.err.size() - kStderrTail);
-  };
-  Notification ended;
-  std::thread watchdog([&] {
-    if (ended.WaitFor(timeout)) return;
-    output.timed_out = true;
-    process->Stop(absl::ZeroDuration());
-  });
-  output.status = process->Run(handler, &output.malformed);
-  ended.Notify();
-  watchdog.join();
-  return output;
-}
 
 // False only if the trainer lists its devices and none of them is a GPU. Older trainers list none.
 bool SeesCuda(const Json& object) {
@@ -117,19 +74,10 @@ absl::StatusOr<std::string> FindTrainer(const std::string& given) {
 absl::StatusOr<Capabilities> ReadCapabilities(const std::string& trainer, absl::Duration timeout) {
   SpawnOptions options;
   options.argv = {trainer, "capabilities"};
-  options.unset_env = {rpc::kTokenVariable};
   const std::string what = absl::StrCat("\"", trainer, " capabilities\"");
-  PELAB_ASSIGN_OR_RETURN(const Output output, RunToEnd(std::move(options), timeout));
-  if (output.timed_out) {
-    return absl::DeadlineExceededError(
-        absl::StrCat(what, " did not end within ", absl::FormatDuration(timeout)));
-  }
-  if (!output.malformed.ok()) return Annotate(output.malformed, what);
-  if (!output.status.ok()) {
-    const absl::string_view err = absl::StripAsciiWhitespace(output.err);
-    return absl::FailedPreconditionError(
-        absl::StrCat(what, " ", output.status.ToString(), err.empty() ? "" : ": ", err));
-  }
+  PELAB_ASSIGN_OR_RETURN(
+      const ProgramOutput output,
+      RunProgram(std::move(options), what, {timeout, limits::kCapabilitiesBytes}));
   const Json object = ParseJson<Json>(output.out);
   if (!object.is_object()) {
     return absl::FailedPreconditionError(

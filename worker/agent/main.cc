@@ -5,6 +5,7 @@
 #include <string>
 
 #include "core/base/logging.h"
+#include "core/base/service_notify.h"
 #include "core/base/shutdown.h"
 #include "core/base/standard_descriptors.h"
 #include "core/base/utf8.h"
@@ -28,12 +29,15 @@ int main(int argc, char** argv) {
       !status.ok()) {
     return Complain(status, 2);
   }
+  const absl::StatusOr<pelab::ServiceManager> manager = pelab::ServiceManager::FromEnvironment();
+  if (!manager.ok()) spdlog::warn("{}", std::string(manager.status().message()));
   pelab::ShutdownSignal shutdown;
   if (line.options.parent_fd >= 0) {
     if (const absl::Status status = shutdown.WatchParent(line.options.parent_fd); !status.ok()) {
       return Complain(status, 2);
     }
   }
-  const absl::Status status = pelab::agent::RunAgent(line.options, shutdown);
+  const absl::Status status =
+      pelab::agent::RunAgent(line.options, manager.value_or(pelab::ServiceManager()), shutdown);
   return status.ok() ? 0 : Complain(status, absl::IsInvalidArgument(status) ? 2 : 1);
 }

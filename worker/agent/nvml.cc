@@ -23,6 +23,16 @@ struct NvmlUtilization {
   unsigned gpu;     // percent of the time in which a kernel ran
   unsigned memory;  // percent of the time in which memory was read or written
 };
+struct NvmlEventData {
+  NvmlHandle device;
+  unsigned long long type;
+  unsigned long long data;  // the Xid error's number
+  unsigned gpu_instance;
+  unsigned compute_instance;
+};
+constexpr unsigned long long kDoubleBitError = 0x2;
+constexpr unsigned long long kXidError = 0x8;
+constexpr NvmlReturn kTimeout = 10;
 constexpr unsigned kTextBytes =
     96;  // NVML_DEVICE_UUID_V2_BUFFER_SIZE, NVML_DEVICE_NAME_V2_BUFFER_SIZE
 
@@ -37,6 +47,12 @@ struct Functions {
   NvmlReturn (*name)(NvmlHandle, char*, unsigned) = nullptr;
   NvmlReturn (*memory)(NvmlHandle, NvmlMemory*) = nullptr;
   NvmlReturn (*utilization)(NvmlHandle, NvmlUtilization*) = nullptr;
+  // What follows is missing in old drivers.
+  NvmlReturn (*energy)(NvmlHandle, unsigned long long*) = nullptr;  // millijoules
+  NvmlReturn (*create_events)(NvmlHandle*) = nullptr;
+  NvmlReturn (*register_events)(NvmlHandle, unsigned long long, NvmlHandle) = nullptr;
+  NvmlReturn (*wait_for_event)(NvmlHandle, NvmlEventData*, unsigned) = nullptr;
+  NvmlReturn (*free_events)(NvmlHandle) = nullptr;
 };
 
 template <typename Function>
@@ -46,6 +62,11 @@ bool Load(void* library, const char* name, Function* function) {
 }
 
 bool LoadAll(void* library, Functions* functions) {
+  Load(library, "nvmlDeviceGetTotalEnergyConsumption", &functions->energy);
+  Load(library, "nvmlEventSetCreate", &functions->create_events);
+  Load(library, "nvmlDeviceRegisterEvents", &functions->register_events);
+  Load(library, "nvmlEventSetWait_v2", &functions->wait_for_event);
+  Load(library, "nvmlEventSetFree", &functions->free_events);
   return Load(library, "nvmlInit_v2", &functions->init) &&
          Load(library, "nvmlShutdown", &functions->shutdown) &&
          Load(library, "nvmlErrorString", &functions->error_string) &&
@@ -57,6 +78,28 @@ bool LoadAll(void* library, Functions* functions) {
          Load(library, "nvmlDeviceGetMemoryInfo", &functions->memory) &&
          Load(library, "nvmlDeviceGetUtilizationRates", &functions->utilization);
 }
+
+class LoadedEvents final : public NvmlEvents {
+ public:
+  LoadedEvents(NvmlHandle events, const Functions& functions)
+      : events_(events), functions_(functions) {}
+  ~LoadedEvents() override { functions_.free_events(events_); }
+
+  absl::StatusOr<std::optional<GpuEvent>> Wait(absl::Duration timeout) override {
+    NvmlEventData data{};
+    const auto ms = static_cast<unsigned>(absl::ToInt64Milliseconds(timeout));
+    const NvmlReturn code = functions_.wait_for_event(events_, &data, ms);
+    if (code == kTimeout) return std::nullopt;
+    if (code != 0) return absl::UnavailableError(functions_.error_string(code));
+    char uuid[kTextBytes] = {};
+    if (functions_.uuid(data.device, uuid, kTextBytes) != 0) return std::nullopt;
+    return GpuEvent{uuid, data.type == kXidError ? data.data : 0};
+  }
+
+ private:
+  const NvmlHandle events_;
+  const Functions functions_;
+};
 
 class LoadedNvml final : public Nvml {
  public:
@@ -100,7 +143,31 @@ class LoadedNvml final : public Nvml {
       load.memory_used = memory.used;
       load.memory_total = memory.total;
     }
+    unsigned long long millijoules = 0;
+    if (functions_.energy != nullptr && functions_.energy(handle, &millijoules) == 0) {
+      load.energy_joules = static_cast<double>(millijoules) / 1000;
+    }
     return load;
+  }
+  absl::StatusOr<std::unique_ptr<NvmlEvents>> Watch(
+      const std::vector<std::string>& uuids) override {
+    const auto& f = functions_;
+    if (f.create_events == nullptr || f.register_events == nullptr || f.wait_for_event == nullptr ||
+        f.free_events == nullptr) {
+      return absl::UnimplementedError("the NVIDIA driver is too old");
+    }
+    NvmlHandle events = nullptr;
+    PELAB_RETURN_IF_ERROR(Check(f.create_events(&events), "cannot ask for events"));
+    auto watch = std::make_unique<LoadedEvents>(events, f);
+    bool any = false;
+    for (const std::string& uuid : uuids) {
+      NvmlHandle device = nullptr;
+      if (f.handle_by_uuid(uuid.c_str(), &device) != 0) continue;
+      any |= f.register_events(device, kXidError | kDoubleBitError, events) == 0 ||
+             f.register_events(device, kXidError, events) == 0;  // without ECC memory
+    }
+    if (!any) return absl::UnimplementedError("no GPU reports them");
+    return watch;
   }
 
  private:

@@ -1,5 +1,5 @@
-// The part of NVIDIA's management library (NVML) that devices.h and loads.h need. The library is
-// loaded at run time, because the daemon must also start on a host without a driver.
+// The part of NVIDIA's management library (NVML) that devices.h, loads.h and gpu_faults.h need. The
+// library is loaded at run time, because the daemon must also start on a host without a driver.
 #pragma once
 
 #include <cstdint>
@@ -7,8 +7,10 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
 
 namespace pelab::agent {
 
@@ -23,6 +25,21 @@ struct GpuLoad {
   std::optional<int> busy_percent;
   std::uint64_t memory_used = 0;  // bytes used by all processes together
   std::uint64_t memory_total = 0;
+  // Since the driver was loaded; nullopt if the device or an old driver does not report it.
+  std::optional<double> energy_joules;
+};
+
+struct GpuEvent {
+  std::string uuid;
+  std::uint64_t xid = 0;  // the number of an Xid error; 0: a memory error that was not corrected
+};
+
+// Waits for faults of GPUs. For one thread.
+class NvmlEvents {
+ public:
+  virtual ~NvmlEvents() = default;
+  // The next event; nullopt if none came in time. UNAVAILABLE if the driver is gone.
+  virtual absl::StatusOr<std::optional<GpuEvent>> Wait(absl::Duration timeout) = 0;
 };
 
 // An interface, so that tests need no GPU. Not thread-safe.
@@ -36,6 +53,11 @@ class Nvml {
   virtual absl::StatusOr<GpuInfo> DeviceByUuid(const std::string& uuid) = 0;
   // The current load of the device with exactly this UUID. NOT_FOUND if there is none.
   virtual absl::StatusOr<GpuLoad> Load(const std::string& uuid) = 0;
+  // The faults of these devices from now on. Devices that report none, such as MIG slices, are left
+  // out. UNIMPLEMENTED if none of them does, or if the driver is too old. The result must not
+  // outlive this object.
+  virtual absl::StatusOr<std::unique_ptr<NvmlEvents>> Watch(
+      const std::vector<std::string>& uuids) = 0;
 };
 
 // NOT_FOUND if the library or the driver is missing.

@@ -9,10 +9,12 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
+#include "core/base/build_info.h"
 #include "core/base/duration.h"
-#include "core/base/standard_descriptors.h"
+#include "core/base/status.h"
 #include "core/base/utf8.h"
 #include "core/rpc/cli_options.h"
+#include "worker/agent/metrics_server.h"
 
 namespace pelab::agent {
 namespace {
@@ -24,9 +26,17 @@ The working directory holds the worker's identity, the events that the coordinat
 acknowledged, and the checkpoints of its jobs. Keep it over restarts. Each worker needs its own.
 
 SIGTERM and Ctrl-C stop the trainers, whose checkpoints are kept and sent to the coordinator within
-8 seconds. Their jobs are queued again at once, and another worker can continue them. Send the same
-signal before a time limit (Slurm: #SBATCH --signal=TERM@60). To let the jobs finish, or to empty
-a host from elsewhere, use pelab workers drain.
+8 seconds. Their jobs are queued again at once, and another worker can continue them. To let the
+jobs finish, or to empty a host from elsewhere, use pelab workers drain.
+
+On a cluster, say how long the worker may run (--time-limit): it gets no job whose next epoch would
+not end in time, and gives its jobs back before the limit. A worker that ends by itself or after
+SIGTERM exits with 0. In a Slurm script, start it by srun, which passes the signal of a preemption
+or of --signal=TERM@120 on; a plain call in the script gets none:
+
+  #SBATCH --time=4:00:00 --signal=TERM@120
+  srun --ntasks=1 --kill-on-bad-exit=1 pelab-worker --server gpu-head:7470 --token-file token \
+    --workdir /scratch/$USER/pelab/$SLURM_JOB_ID --time-limit slurm --idle-exit 5m
 
 Examples:
   pelab-worker --server unix:/tmp/pelab.sock --cpu-slots 2
@@ -48,6 +58,10 @@ struct Raw {
   std::string mps = "auto";
   std::string attempt_timeout = "auto";
   std::string own_encodings = "on";
+  std::string idle_exit = "off";
+  std::string time_limit = "off";
+  std::string time_margin = "2m";
+  std::string metrics;
 };
 
 absl::Status CheckName(const std::string& name) {
@@ -89,6 +103,39 @@ absl::StatusOr<std::optional<absl::Duration>> ParseTimeout(const std::string& te
   return absl::InvalidArgumentError(
       absl::StrCat("invalid --attempt-timeout \"", text,
                    "\"; allowed: auto, a time such as 30m or 2h, or off (no limit)"));
+}
+
+// A time, or "off". `words` are the other words that the flag takes: "off".
+absl::StatusOr<absl::Duration> ParseTimeOrOff(const std::string& text, const char* flag,
+                                              const char* words) {
+  if (text == "off") return absl::InfiniteDuration();
+  const auto time = ParseDuration(text, flag);
+  if (time.ok()) return *time;
+  return absl::InvalidArgumentError(absl::StrCat(
+      "invalid ", flag, " \"", text, "\"; allowed: a time such as 5m or 4h, or ", words));
+}
+
+// Reads the three flags. With `--time-limit slurm` the limit is asked for later.
+absl::Status ReadRetirement(const Raw& raw, AgentOptions* options) {
+  PELAB_ASSIGN_OR_RETURN(options->retirement.idle_exit,
+                         ParseTimeOrOff(raw.idle_exit, "--idle-exit", "off"));
+  PELAB_ASSIGN_OR_RETURN(options->retirement.margin,
+                         ParseDuration(raw.time_margin, "--time-margin"));
+  if (options->retirement.margin > absl::Hours(24)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("invalid --time-margin \"", raw.time_margin, "\"; allowed: at most 24h"));
+  }
+  options->slurm_time_limit = raw.time_limit == "slurm";
+  if (options->slurm_time_limit) return absl::OkStatus();
+  PELAB_ASSIGN_OR_RETURN(options->retirement.time_limit,
+                         ParseTimeOrOff(raw.time_limit, "--time-limit", "slurm or off"));
+  return absl::OkStatus();
+}
+
+absl::Status ReadMetrics(const Raw& raw, AgentOptions* options) {
+  if (raw.metrics.empty()) return absl::OkStatus();
+  PELAB_ASSIGN_OR_RETURN(options->metrics, rpc::ParseAddress(raw.metrics, rpc::PortZero::kAllowed));
+  return CheckMetricsAddress(*options->metrics, options->security.insecure);
 }
 
 void AddFlags(CLI::App& app, AgentOptions* options, Raw* raw) {
@@ -153,6 +200,20 @@ void AddFlags(CLI::App& app, AgentOptions* options, Raw* raw) {
                  "auto: 10 minutes, or 20 times its longest epoch if that is longer; off: never")
       ->type_name("TIME|auto|off")
       ->capture_default_str();
+  app.add_option("--idle-exit", raw->idle_exit, "End after so long without a job. off: stay")
+      ->type_name("TIME|off")
+      ->capture_default_str();
+  app.add_option("--time-limit", raw->time_limit,
+                 "How long this worker may run from now on; slurm: as long as its Slurm job may "
+                 "(squeue is asked once). It takes no job whose next epoch would not end in time, "
+                 "and ends before the limit. off: no limit")
+      ->type_name("TIME|slurm|off")
+      ->capture_default_str();
+  app.add_option("--time-margin", raw->time_margin,
+                 "Give the jobs back so long before --time-limit, or two epochs before if that is "
+                 "earlier; at most half of the limit")
+      ->type_name("TIME")
+      ->capture_default_str();
   app.add_option("--name", options->name,
                  "The worker's name in `pelab workers` and in messages (default: this host's name)")
       ->type_name("NAME");
@@ -169,6 +230,11 @@ void AddFlags(CLI::App& app, AgentOptions* options, Raw* raw) {
                  "here, instead of sending them")
       ->type_name("DIR")
       ->check(CLI::ExistingDirectory);
+  app.add_option("--metrics", raw->metrics,
+                 "Serve the load of the GPUs at /metrics of HOST:PORT, for Prometheus; port 0: any "
+                 "free port")
+      ->type_name("ADDR");
+  rpc::AddTraceFlag(app, &options->trace_file);
   app.add_option("--parent-fd", options->parent_fd,
                  "End when this inherited pipe reaches end-of-file")
       ->type_name("FD")
@@ -188,14 +254,11 @@ CommandLine ParseCommandLine(int argc, char** argv) {
   CommandLine line;
   Raw raw;
   CLI::App app("pelab-worker trains a coordinator's jobs on this host.", "pelab-worker");
-  app.set_version_flag("--version", "pelab-worker " PELAB_VERSION);
+  app.set_version_flag("--version", "pelab-worker " + VersionText());
   app.footer(kFooter);
   AddFlags(app, &line.options, &raw);
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& error) {
-    const int status = app.exit(error) == 0 ? 0 : kUsageExitCode;
-    line.exit_code = FlushStandardOutput("pelab-worker", status);
+  if (const std::optional<int> ended = rpc::ParseFlags(app, argc, argv)) {
+    line.exit_code = *ended;
     return line;
   }
   absl::StatusOr<rpc::Address> server = rpc::ParseAddress(raw.server);
@@ -205,7 +268,8 @@ CommandLine ParseCommandLine(int argc, char** argv) {
   const auto timeout = ParseTimeout(raw.attempt_timeout);
   for (const absl::Status& status :
        {server.status(), quota.status(), every.status(), upload.status(), timeout.status(),
-        CheckName(line.options.name)}) {
+        CheckName(line.options.name), ReadRetirement(raw, &line.options),
+        ReadMetrics(raw, &line.options)}) {
     if (!status.ok()) {
       line.exit_code = Complain(status);
       return line;

@@ -16,14 +16,14 @@ constexpr absl::Duration kDrainGrace = absl::Seconds(30);
 
 }  // namespace
 
-Session::Session(WorkerIdentity identity, AttemptHost* host, const Clock* clock, Loads loads)
-    : identity_(std::move(identity)), host_(host), clock_(clock), loads_(std::move(loads)) {}
+Session::Session(WorkerIdentity identity, AttemptHost* host, const Clock* clock, Measure measure)
+    : identity_(std::move(identity)), host_(host), clock_(clock), measure_(std::move(measure)) {}
 
 void Session::Connected() {
   host_->Disconnected();
   hello_due_ = true;
   welcomed_ = false;
-  draining_ = false;  // a coordinator that drains this worker says so again
+  draining_ = !unfit_.empty();  // a coordinator that drains this worker says so again
   said_goodbye_ = false;
   heartbeats_ = 0;
   held_told_ = 0;
@@ -33,12 +33,19 @@ void Session::Connected() {
 v1::WorkerMessage Session::MakeHello() {
   v1::WorkerMessage message;
   v1::Hello* hello = message.mutable_hello();
-  hello->set_protocol(kFleetProtocol);
+  const rpc::ProtocolRange& protocols = identity_.protocols;
+  hello->set_protocol(protocols.oldest);
+  if (protocols.newest >= 2) {
+    hello->set_protocol_max(protocols.newest);
+    hello->add_features(std::string(rpc::kFilesFeature));
+  }
   hello->set_worker_id(identity_.worker_id);
   hello->set_host(identity_.host);
   hello->set_name(identity_.name);
   hello->set_version(identity_.version);
   hello->set_capabilities_json(identity_.capabilities_json);
+  hello->set_available_until_ms(identity_.available_until_ms);
+  hello->set_margin_ms(identity_.margin_ms);
   for (const v1::Slot& slot : identity_.slots) *hello->add_slots() = slot;
   for (v1::HeldAttempt& held : host_->Held()) *hello->add_held() = std::move(held);
   return message;
@@ -59,10 +66,11 @@ absl::Status Session::Receive(const v1::CoordinatorMessage& message) {
 
 absl::Status Session::ReceiveWelcome(const v1::Welcome& welcome) {
   if (welcomed_) return absl::FailedPreconditionError("the coordinator sent a second welcome");
-  if (welcome.protocol() != kFleetProtocol) {
+  const rpc::ProtocolRange& protocols = identity_.protocols;
+  if (welcome.protocol() < protocols.oldest || welcome.protocol() > protocols.newest) {
     return absl::FailedPreconditionError(absl::StrCat(
-        "the coordinator (version ", welcome.coordinator_version(), ") speaks protocol ",
-        welcome.protocol(), "; this worker speaks ", kFleetProtocol));
+        "the coordinator (version ", welcome.coordinator_version(), ") chose protocol ",
+        welcome.protocol(), "; this worker speaks ", rpc::ToString(protocols)));
   }
   if (welcome.heartbeat_ms() == 0 || welcome.lease_ms() <= welcome.heartbeat_ms()) {
     return absl::InvalidArgumentError(
@@ -107,6 +115,7 @@ void Session::ReceiveDrain(const v1::Drain& drain) {
     case v1::Drain::RESUME:
       spdlog::info("taking jobs again");
       draining_ = false;
+      unfit_.clear();
       return;
     default:
       spdlog::info("draining: taking no more jobs, letting trainers end");
@@ -128,9 +137,8 @@ bool Session::HeartbeatIsDue(v1::Heartbeat* heartbeat) {
   held_told_ = held.size();
   heartbeat->set_sequence(++heartbeats_);
   for (v1::HeldAttempt& attempt : held) *heartbeat->add_held() = std::move(attempt);
-  if (loads_) {
-    for (v1::DeviceLoad& load : loads_()) *heartbeat->add_loads() = std::move(load);
-  }
+  heartbeat->set_unfit(unfit_);
+  if (measure_) measure_(*heartbeat);
   return true;
 }
 
@@ -150,7 +158,7 @@ bool Session::Next(v1::WorkerMessage* message) {
   message->Clear();
   if (goodbye_ && (goodbye_without_waiting_ || host_->Idle())) {
     said_goodbye_ = true;
-    message->mutable_goodbye();
+    message->mutable_goodbye()->set_reason(goodbye_reason_);
     return true;
   }
   return false;
@@ -163,7 +171,15 @@ absl::Duration Session::NextTimer() const {
 
 bool Session::Silent() const { return clock_->Monotonic() >= heard_at_ + lease_; }
 
-void Session::BeginGoodbye(bool without_waiting) {
+void Session::SetUnfit(const std::string& why) {
+  unfit_ = why;
+  draining_ = true;
+  next_heartbeat_ = clock_->Monotonic();
+  host_->Preempt(kDrainGrace);
+}
+
+void Session::BeginGoodbye(v1::Goodbye::Reason reason, bool without_waiting) {
+  if (!goodbye_) goodbye_reason_ = reason;
   goodbye_ = true;
   goodbye_without_waiting_ = without_waiting;
 }

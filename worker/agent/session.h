@@ -11,12 +11,11 @@
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "core/base/clock.h"
+#include "core/rpc/fleet_protocol.h"
 #include "pelab/v1/fleet.pb.h"
 #include "worker/agent/attempt_host.h"
 
 namespace pelab::agent {
-
-inline constexpr int kFleetProtocol = 1;
 
 struct WorkerIdentity {
   std::string worker_id;
@@ -25,15 +24,18 @@ struct WorkerIdentity {
   std::string version;
   std::string capabilities_json;
   std::vector<v1::Slot> slots;
+  std::int64_t available_until_ms = 0;  // as in v1::Hello
+  std::uint32_t margin_ms = 0;
+  rpc::ProtocolRange protocols = rpc::kFleetProtocols;
 };
 
 // For one thread.
 class Session {
  public:
-  // `host` and `clock` must outlive the session. The result of `loads` goes with every heartbeat;
-  // `loads` may be empty.
-  using Loads = std::function<std::vector<v1::DeviceLoad>()>;
-  Session(WorkerIdentity identity, AttemptHost* host, const Clock* clock, Loads loads = {});
+  // `host` and `clock` must outlive the session. `measure` adds to every heartbeat what is measured
+  // of the GPUs; it may be empty.
+  using Measure = std::function<void(v1::Heartbeat&)>;
+  Session(WorkerIdentity identity, AttemptHost* host, const Clock* clock, Measure measure = {});
 
   // A stream is open: the next message is Hello.
   void Connected();
@@ -54,8 +56,12 @@ class Session {
   bool Silent() const;
 
   // The daemon ends. Goodbye becomes the last message: once the host is idle, or at once if
-  // `without_waiting` is set.
-  void BeginGoodbye(bool without_waiting);
+  // `without_waiting` is set. The reason of the first call counts.
+  void BeginGoodbye(v1::Goodbye::Reason reason, bool without_waiting);
+  // This worker must get no more jobs, for the reason `why`, until a person lets it take jobs
+  // again. Its attempts are given back, and every heartbeat says why until then.
+  void SetUnfit(const std::string& why);
+
   bool said_goodbye() const { return said_goodbye_; }
 
   bool welcomed() const { return welcomed_; }
@@ -72,13 +78,15 @@ class Session {
   const WorkerIdentity identity_;
   AttemptHost* const host_;
   const Clock* const clock_;
-  const Loads loads_;
+  const Measure measure_;
   absl::Duration heartbeat_ = absl::Seconds(5);
   absl::Duration lease_ = absl::Seconds(20);
+  std::string unfit_;  // empty: it can train
   bool hello_due_ = false;
   bool welcomed_ = false;
   bool draining_ = false;
   bool goodbye_ = false;
+  v1::Goodbye::Reason goodbye_reason_ = v1::Goodbye::REASON_UNSPECIFIED;
   bool goodbye_without_waiting_ = false;
   bool said_goodbye_ = false;
   std::uint64_t heartbeats_ = 0;

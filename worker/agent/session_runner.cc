@@ -51,28 +51,36 @@ void SessionRunner::Notify() {
   notified_ = true;
 }
 
-void SessionRunner::BeginShutdown(std::function<void()> on_session_thread,
+void SessionRunner::BeginShutdown(v1::Goodbye::Reason reason,
+                                  std::function<void()> on_session_thread,
                                   std::function<bool()> all_ended, absl::Duration patience) {
   MutexLock lock(&mutex_);
   if (shutdown_) return;
   shutdown_ = true;
+  reason_ = reason;
   on_shutdown_ = std::move(on_session_thread);
   all_ended_ = std::move(all_ended);
   shutdown_deadline_ = clock_->Monotonic() + patience;
   notified_ = true;
 }
 
+void SessionRunner::Tend() {
+  if (tend_ && !shutting_down_) next_tend_ = tend_();
+}
+
 void SessionRunner::ObeyShutdown() {
   if (shutting_down_) return;
   std::function<void()> obey;
+  v1::Goodbye::Reason reason = v1::Goodbye::REASON_UNSPECIFIED;
   {
     MutexLock lock(&mutex_);
     if (!shutdown_) return;
     obey = on_shutdown_;
+    reason = reason_;
   }
   shutting_down_ = true;
   obey();
-  session_->BeginGoodbye(/*without_waiting=*/false);
+  session_->BeginGoodbye(reason, /*without_waiting=*/false);
 }
 
 bool SessionRunner::ShutdownDue() {
@@ -98,6 +106,7 @@ void SessionRunner::ReportBroken(const absl::Status& status) {
 absl::Status SessionRunner::Run() {
   rpc::Backoff backoff(kFirstReconnectPause, session_->lease() / 4, RandomUnit);
   while (true) {
+    Tend();
     ObeyShutdown();
     absl::Status status = RunConnection();
     if (session_->said_goodbye()) return absl::OkStatus();
@@ -106,6 +115,7 @@ absl::Status SessionRunner::Run() {
     if (session_->welcomed()) backoff.Reset();
     backoff.SetCap(session_->lease() / 4);
     Pause(backoff.Next());
+    Tend();
     ObeyShutdown();
     // There is no coordinator to tell. Events that are not acknowledged stay in the spool.
     if (shutting_down_) {
@@ -115,12 +125,21 @@ absl::Status SessionRunner::Run() {
   }
 }
 
+// Returns earlier if the daemon has to end.
 void SessionRunner::Pause(absl::Duration duration) {
-  MutexLock lock(&mutex_);
-  const auto shutdown = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    return shutdown_ && !shutting_down_;
-  };
-  mutex_.AwaitFor(shutdown, duration);
+  const absl::Duration end = clock_->Monotonic() + duration;
+  while (true) {
+    const absl::Duration until = shutting_down_ ? end : std::min(end, next_tend_);
+    {
+      MutexLock lock(&mutex_);
+      const auto shutdown = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+        return shutdown_ && !shutting_down_;
+      };
+      if (mutex_.AwaitFor(shutdown, until - clock_->Monotonic())) return;
+    }
+    if (clock_->Monotonic() >= end) return;
+    Tend();
+  }
 }
 
 absl::Status SessionRunner::RunConnection() {
@@ -178,8 +197,11 @@ absl::Status SessionRunner::RunConnection() {
 
 absl::Status SessionRunner::Pump(Connection* connection) {
   while (true) {
+    Tend();
     ObeyShutdown();
-    if (shutting_down_ && ShutdownDue()) session_->BeginGoodbye(/*without_waiting=*/true);
+    if (shutting_down_ && ShutdownDue()) {
+      session_->BeginGoodbye(v1::Goodbye::REASON_UNSPECIFIED, /*without_waiting=*/true);
+    }
     std::deque<v1::CoordinatorMessage> inbox;
     bool room = true;
     bool alive = true;
@@ -218,7 +240,7 @@ absl::Status SessionRunner::Pump(Connection* connection) {
 }
 
 void SessionRunner::WaitForWork(Connection* connection) {
-  absl::Duration timer = session_->NextTimer() - clock_->Monotonic();
+  absl::Duration timer = std::min(session_->NextTimer(), next_tend_) - clock_->Monotonic();
   MutexLock lock(&mutex_);
   const bool was_full = connection->outbox.size() >= limits::kMessagesOut;
   // A heartbeat that is due must wait for room in the outbox. Its time has come already, so waiting

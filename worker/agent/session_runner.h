@@ -29,16 +29,21 @@ class SessionRunner {
 
   // Wakes Run, because there may be something to send.
   void Notify();
-  // Begins the end of the daemon. Run's thread calls `on_session_thread` once, between messages,
-  // because the supervisor belongs to that thread. On the same thread `all_ended` answers whether
-  // all trainers are gone. Run returns within `patience`.
-  void BeginShutdown(std::function<void()> on_session_thread, std::function<bool()> all_ended,
-                     absl::Duration patience);
+  // Run's thread calls `tend` between messages, and at the latest at the monotonic time that the
+  // last call returned. Set it before Run.
+  void SetTend(std::function<absl::Duration()> tend) { tend_ = std::move(tend); }
+  // Begins the end of the daemon. `reason` is told to the coordinator. Run's thread calls
+  // `on_session_thread` once, between messages, because the supervisor belongs to that thread. On
+  // the same thread `all_ended` answers whether all trainers are gone. Run returns within
+  // `patience`.
+  void BeginShutdown(v1::Goodbye::Reason reason, std::function<void()> on_session_thread,
+                     std::function<bool()> all_ended, absl::Duration patience);
 
  private:
   struct Connection;
 
   bool ShutdownDue();  // the patience is over
+  void Tend();
   void ObeyShutdown();
   absl::Status RunConnection();
   absl::Status Pump(Connection* connection);
@@ -54,10 +59,13 @@ class SessionRunner {
   bool reported_away_ = false;
   bool ever_welcomed_ = false;
   bool shutting_down_ = false;  // Run's thread has called on_session_thread
+  std::function<absl::Duration()> tend_;
+  absl::Duration next_tend_ = absl::InfiniteDuration();  // monotonic
 
   Mutex mutex_;
   bool notified_ ABSL_GUARDED_BY(mutex_) = false;
   bool shutdown_ ABSL_GUARDED_BY(mutex_) = false;
+  v1::Goodbye::Reason reason_ ABSL_GUARDED_BY(mutex_) = v1::Goodbye::REASON_UNSPECIFIED;
   std::function<void()> on_shutdown_ ABSL_GUARDED_BY(mutex_);
   std::function<bool()> all_ended_ ABSL_GUARDED_BY(mutex_);
   absl::Duration shutdown_deadline_ ABSL_GUARDED_BY(mutex_) = absl::InfiniteDuration();

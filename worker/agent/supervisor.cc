@@ -2,6 +2,7 @@
 
 #include <spdlog/spdlog.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "core/base/file.h"
@@ -56,6 +57,7 @@ void Supervisor::RecoverOne(std::int64_t attempt_id) {
   absl::StatusOr<v1::Assignment> assignment = context_.work_dir->LoadAssignment(attempt_id);
   absl::StatusOr<std::unique_ptr<Spool>> spool =
       Spool::Open(context_.work_dir->AttemptDir(attempt_id) + "/spool", context_.quota);
+  const LogScope scope({.attempt_id = attempt_id});
   if (!assignment.ok() || !spool.ok() || (*spool)->last() == 0) {
     if (!assignment.ok())
       spdlog::warn("forgetting attempt {}: {}", attempt_id, Text(assignment.status()));
@@ -112,6 +114,7 @@ void Supervisor::Answer(const v1::HeldAnswer& answer) {
   }
   Spool& spool = entry.attempt->spool();
   if (const absl::Status status = spool.ContinueAfter(answer.acknowledged()); !status.ok()) {
+    const LogScope scope(IdsOf(entry.attempt->assignment()));
     spdlog::error("attempt {}: {}", answer.attempt_id(), Text(status));
   }
   spool.Acknowledge(answer.acknowledged());
@@ -147,6 +150,7 @@ void Supervisor::Take(const std::vector<v1::Assignment>& assignments, StopReason
     // Without a spool not even the failure can be recorded. The attempt is not held, so it is lost
     // after one lease. On a full disk that would lose one job after another, so there the
     // assignment waits.
+    const LogScope scope(IdsOf(assignment));
     spdlog::error("cannot take attempt {} ({}): {}", attempt_id, assignment.label(),
                   Text(admitted));
     if (absl::IsResourceExhausted(admitted) && reason == StopReason::kNone) {
@@ -219,6 +223,7 @@ void Supervisor::Stop(const v1::StopAttempt& stop) {
   if (stop.reason() == v1::StopAttempt::SUPERSEDED) {
     Drop(entry);
   } else {
+    const LogScope scope(IdsOf(entry->attempt->assignment()));
     spdlog::info("attempt {} ({}): cancelled", stop.attempt_id(),
                  entry->attempt->assignment().label());
     StopOne(*entry, StopReason::kCancel, kCancelGrace);
@@ -227,6 +232,7 @@ void Supervisor::Stop(const v1::StopAttempt& stop) {
 
 void Supervisor::Drop(Entry* entry) {
   if (!entry->dropped) {
+    const LogScope scope(IdsOf(entry->attempt->assignment()));
     spdlog::info("attempt {} ({}): superseded, stopping it",
                  entry->attempt->assignment().attempt_id(), entry->attempt->assignment().label());
   }
@@ -263,6 +269,7 @@ void Supervisor::Reap() {
 
 void Supervisor::Forget(Attempt& attempt) {
   const v1::Assignment& assignment = attempt.assignment();
+  const LogScope scope(IdsOf(assignment));
   const std::optional<v1::Finished> finished = attempt.spool().finished();
   if (finished.has_value()) {
     spdlog::info("attempt {} ({}): ended and acknowledged", assignment.attempt_id(),
@@ -306,6 +313,7 @@ bool Supervisor::NextEvents(std::size_t max_bytes, v1::EventBatch* batch) {
     const absl::StatusOr<std::uint64_t> sent =
         entry.attempt->spool().Read(entry.sent, max_bytes, batch);
     if (!sent.ok()) {
+      const LogScope scope(IdsOf(entry.attempt->assignment()));
       spdlog::error("attempt {}: {}; giving it up", id, Text(sent.status()));
       entry.dropped = true;
       StopOne(entry, StopReason::kSupersede, kCancelGrace);
@@ -339,6 +347,14 @@ bool Supervisor::Idle() {
     if (!entry.attempt->ended() || spool.acknowledged() < spool.last()) return false;
   }
   return true;
+}
+
+absl::Duration Supervisor::LongestEpoch() const {
+  absl::Duration longest;
+  for (const auto& [id, entry] : entries_) {
+    if (!entry.attempt->ended()) longest = std::max(longest, entry.attempt->last_epoch());
+  }
+  return longest;
 }
 
 bool Supervisor::AllEnded() {

@@ -63,6 +63,8 @@ class Supervisor final : public AttemptHost {
 
   // Ends every trainer because the daemon ends: SIGTERM now, SIGKILL after `grace`.
   void Shutdown(absl::Duration grace);
+  // The longest last epoch of the attempts that run; zero if none of them has ended an epoch.
+  absl::Duration LongestEpoch() const;
   // True if no attempt has anything left to do here. Events may still wait for an acknowledgement.
   bool AllEnded();
 

@@ -200,6 +200,7 @@ void TrainerRun::Train() {
     return;
   }
   for (const Attempt* job : jobs) {
+    const LogScope scope(IdsOf(job->assignment()));
     spdlog::info("attempt {}: {} on {}, trainer {}", job->assignment().attempt_id(),
                  job->assignment().label(), plan_->slot.device(), (*process)->pid());
   }
@@ -231,9 +232,13 @@ absl::StatusOr<std::unique_ptr<TrainerProcess>> TrainerRun::StartTrainer(const J
   options.env = {{"CUDA_VISIBLE_DEVICES", plan_->cuda_visible_devices},
                  {"OMP_NUM_THREADS", absl::StrCat(threads)},
                  {kTrainerIdVariable, trainer_id_}};
+  // Programs that the trainer starts, such as a profiler, can continue the trace.
+  if (!jobs.front()->traceparent().empty()) {
+    options.env.emplace_back(kTraceparentVariable, jobs.front()->traceparent());
+  }
   // Only the worker may know the coordinator's token: a trainer's environment can end up in its
   // crash reports.
-  options.unset_env = {rpc::kTokenVariable};
+  options.unset_env = {rpc::kTokenVariable, kTraceparentVariable};
   if (plan_->device_memory_bytes > 0) {
     options.env.emplace_back(kDeviceMemoryVariable, absl::StrCat(plan_->device_memory_bytes));
   }
@@ -268,6 +273,7 @@ void TrainerRun::Watch(TrainerProcess& process, const Jobs& jobs) {
   }
   // The slot counts as free only when no process of this trainer holds memory any more.
   if (const std::size_t strays = KillStrays(trainer_id_, kStraysPatience); strays > 0) {
+    const LogScope scope(IdsOf(jobs.front()->assignment()));
     spdlog::warn("ended {} processes that the trainer of {} had left behind", strays,
                  jobs.front()->assignment().label());
   }

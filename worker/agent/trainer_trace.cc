@@ -1,5 +1,6 @@
 #include "worker/agent/trainer_trace.h"
 
+#include <signal.h>
 #include <spdlog/spdlog.h>
 
 #include <string>
@@ -21,6 +22,9 @@ constexpr std::size_t kUnknownBytes = 100;
 
 // An error kind besides the outcome tells the coordinator that this worker did not ask for the
 // stop.
+constexpr char kKilledByOthers[] =
+    "the trainer was ended by a SIGTERM, which its worker had not sent: it came from elsewhere, "
+    "while the trainer was starting";
 constexpr char kStoppedByOthers[] =
     "the trainer stopped with its checkpoint kept (status 75), which its worker had not asked for: "
     "it got a SIGTERM from elsewhere";
@@ -214,8 +218,11 @@ v1::Finished TrainerTrace::Conclude(const ExitStatus& exit, StopReason reason,
     return Ended(v1::ATTEMPT_OUTCOME_PREEMPTED, "stopped because its worker ends or drains",
                  wall_seconds);
   }
-  if (!exit.signaled && exit.code == kExitStopped) {
-    v1::Finished finished = Ended(v1::ATTEMPT_OUTCOME_PREEMPTED, kStoppedByOthers, wall_seconds);
+  // A batch system that takes a host back signals every process, and a trainer may be the first.
+  const bool killed = exit.signaled && exit.code == SIGTERM;
+  if (killed || (!exit.signaled && exit.code == kExitStopped)) {
+    v1::Finished finished = Ended(v1::ATTEMPT_OUTCOME_PREEMPTED,
+                                  killed ? kKilledByOthers : kStoppedByOthers, wall_seconds);
     finished.set_error_kind(v1::ERROR_KIND_TRAINER_DIED);
     return finished;
   }

@@ -14,7 +14,8 @@ number equal bit for bit.
 from __future__ import annotations
 
 from pelab._build import SCHEMA_VERSION, VERSION as __version__
-from pelab._encoding import Option, flag, integer, real, save_encoding
+from pelab._encoding import (Between, Option, between, choice, flag, integer, real,
+                             save_encoding)
 from pelab._file import File, open_file as open
 from pelab._remote import (Cancelled, Coordinator, JobCounts, RunningJob, Snapshot, Submission,
                            connect)
@@ -31,6 +32,7 @@ from pelab.errors import (
 )
 
 __all__ = [
+    "Between",
     "Cancelled",
     "Coordinator",
     "File",
@@ -49,6 +51,8 @@ __all__ = [
     "Unauthenticated",
     "Violation",
     "__version__",
+    "between",
+    "choice",
     "connect",
     "flag",
     "integer",

@@ -5,6 +5,7 @@ A cell in this module is such a group.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -139,7 +140,10 @@ def telling_columns(distinct: Sequence[Fields]) -> list[str]:
         by_name.setdefault((value_of(fields, "pe"), value_of(fields, "task")), []).append(fields)
     extra: set[str] = set()
     for rows in by_name.values():
-        extra |= _telling_fields(rows, _NOT_COLUMNS)
+        telling = _telling_fields(rows, _NOT_COLUMNS)
+        if telling & {"task.file", "task.scored_classes"}:
+            telling.discard("task.chance")  # which follows from these
+        extra |= telling
     first = ["pe", "task"] + (["protocol"] if "protocol" in extra else [])
     return first + sorted(extra - {"protocol"})
 
@@ -173,9 +177,12 @@ def _cells(fields: FieldTable, columns: Sequence[str], whole: bool) -> list[_Cel
 
 def metric_of(jobs: JobRows, metric: str) -> Callable[[int], float | None]:
     """A function that gives the metric's value for the job at an index."""
+    of_split = re.fullmatch(r"split_accuracy\(([a-z][a-z0-9_]*)\)", metric)
+    if of_split:
+        return split_accuracy(jobs, of_split.group(1))
     reached = re.fullmatch(r"epochs_to\(\s*([0-9.eE+-]+)\s*\)", metric)
     if not reached and metric not in METRICS:
-        raise _catalog.unknown("metric", metric, [*METRICS, "epochs_to(x)"])
+        raise _catalog.unknown("metric", metric, [*METRICS, "epochs_to(x)", "split_accuracy(name)"])
     accuracy = float(reached.group(1)) if reached else None
     if metric in INDICES:
         check_one_kind(metric, jobs.ablation_kinds())
@@ -189,6 +196,47 @@ def metric_of(jobs: JobRows, metric: str) -> Callable[[int], float | None]:
         found: float | None = values[0] if values else None
         return found
     return value
+
+
+def split_accuracy(jobs: JobRows, split: str) -> Callable[[int], float | None]:
+    """A function that gives the accuracy on this split for the job at an index, from its analysis
+    split_accuracy. Of several, the one that scored most examples counts; of equals, the newest."""
+    name, result = (list(_columns.ANALYSES).index(one) for one in ("name", "result_json"))
+    best: dict[int, tuple[int, float]] = {}
+    known: set[str] = set()
+    any_row = False
+    for row in jobs.rows_of("analyses"):  # rows are ordered by analysis_id
+        if row[name] != "split_accuracy":
+            continue
+        any_row = True
+        for one in _splits_of(row[result]):
+            known.add(one["name"])
+            total = one["total"]
+            if (one["name"] == split and 0 <= one["correct"] <= total > 0
+                    and total >= best.get(row[0], (0, 0.0))[0]):
+                best[row[0]] = (total, one["correct"] / total)
+    if not any_row:
+        raise InvalidInput(f"metric split_accuracy({split}): these jobs have no analysis "
+                           "split_accuracy yet; pelab analyze adds it to trained jobs, and a sweep "
+                           "asks for it with analyses: [head_ablation, split_accuracy]")
+    if split not in known:
+        raise InvalidInput(f"metric split_accuracy({split}): the data of these jobs have no such "
+                           f"split; their splits: {', '.join(sorted(known))}")
+
+    def value(index: int) -> float | None:
+        found = best.get(jobs.value(index, "job_id"))
+        return found[1] if found else None
+    return value
+
+
+def _splits_of(result: str | None) -> list[dict[str, Any]]:
+    """The scores of a result of split_accuracy; empty if it is none."""
+    try:
+        splits = json.loads(result or "")["splits"]
+        return [{"name": str(one["name"]), "total": int(one["total"]),
+                 "correct": int(one["correct"])} for one in splits]
+    except (ValueError, TypeError, KeyError):
+        return []
 
 
 def check_one_kind(metric: str, kinds: set[str]) -> None:
@@ -237,9 +285,13 @@ def interval_of(values: Sequence[float]) -> Interval:
     return Interval(center, _statistics.sample_sd(values), half, center - half, center + half)
 
 
+def _is_accuracy(metric: str) -> bool:
+    return metric.endswith("_accuracy") or metric.startswith("split_accuracy(")
+
+
 def _within_bounds(metric: str, interval: Interval) -> Interval:
     """Cuts the interval of an accuracy at 0 and 1."""
-    if interval.low is None or interval.high is None or not metric.endswith("_accuracy"):
+    if interval.low is None or interval.high is None or not _is_accuracy(metric):
         return interval
     return interval._replace(low=max(interval.low, 0.0), high=min(interval.high, 1.0))
 

@@ -49,7 +49,7 @@ ANALYSES = _of(results_pb2.AnalysisRow, first=["job_id", "analysis_id"])
 ATTEMPTS = _of(results_pb2.AttemptRow)
 WORKERS = {name.removesuffix("_json"): kind
            for name, kind in _of(results_pb2.WorkerRow,
-                                 without=["silent_ms", "lease_left_ms"]).items()}
+                                 without=["silent_ms", "lease_left_ms", "time_left_ms"]).items()}
 ARTIFACTS = _of(results_pb2.ArtifactRow)
 SWEEPS: Columns = {
     "sweep_id": "int",

@@ -187,9 +187,10 @@ class Coordinator(Source):
         for field, value in (overrides or {}).items():
             request.overrides.add(field=field,
                                   value=value if isinstance(value, str) else json.dumps(value))
+        said = [text, *(override.value for override in request.overrides)]
         for name, path in (own_files or {}).items():
             file = _upload.OwnFile(path)
-            request.overrides.add(field=f"file:{name}", value=json.dumps(file.declared))
+            request.overrides.add(field=f"file:{name}", value=file.declaration(said))
             there = self._call(self._sweeps.PutFile, file.question(), file_name)
             if not there.already_there:
                 self._call(self._sweeps.PutFile, file.parts(there.kept), file_name)

@@ -204,21 +204,33 @@ class TaskFile:
                          "the metadata repeats: allowed (repeats_allowed=True)")
         return found
 
+    def _chance(self, targets: Array, least: int) -> float | None:
+        """The share of the most frequent training label, among the labels from `least` on."""
+        trained = self.targets[self.tensors["split"] == self.names.index(TRAIN)].compressed()
+        values, counts = np.unique(trained[trained >= least], return_counts=True)
+        scored = targets[targets >= least]
+        if not scored.size or self.first_label + self.classes <= least:
+            return None
+        frequent = values[counts.argmax()] if values.size else least
+        return int((scored == frequent).sum()) / int(scored.size)
+
     def declared(self) -> dict[str, Any]:
         """What `pelab check FILE --output json` says of the file, in its first members."""
         split, train = self.tensors["split"], self.names.index(TRAIN)
         repeats = self.repeats()
-        values, counts = np.unique(self.targets[split == train].compressed(), return_counts=True)
-        frequent = values[counts.argmax()]
         splits = []
         for place in [train, *(place for place in range(len(self.names)) if place != train)]:
             there = self.targets[split == place].compressed()
-            chance = int((there == frequent).sum()) / there.size
-            if self.chance is not None and place != train:
-                chance = self.chance
-            splits.append({"name": self.names[place], "examples": int((split == place).sum()),
-                           "targets": int(there.size), "chance": chance,
-                           "repeats": int(repeats[split == place].sum())})
+            stated = None if place == train else self.chance
+            declared = {"name": self.names[place], "examples": int((split == place).sum()),
+                        "targets": int(there.size),
+                        "chance": self._chance(there, self.first_label) if stated is None
+                        else stated}
+            nonzero = self._chance(there, self.first_label + 1) if stated is None else None
+            if nonzero is not None and nonzero != declared["chance"]:
+                declared["chance_nonzero"] = nonzero
+            declared["repeats"] = int(repeats[split == place].sum())
+            splits.append(declared)
         length = self.tokens.shape[1]
         declaration = {"format": 1, "kind": "task", "name": self.name, "length": length,
                        "vocabulary": self.vocabulary, "classes": self.classes,

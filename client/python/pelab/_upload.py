@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import pathlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from pelab import _encoding, _npz, _task
@@ -26,6 +27,20 @@ class OwnFile:
         self._data = data
         self.declared: dict[str, Any] = declared | {
             "sha256": hashlib.sha256(data).hexdigest(), "bytes": len(data)}
+
+    def declaration(self, said: Iterable[str]) -> str:
+        """What the file declares, for a document with these texts.
+
+        The chance without class 0 is only asked if a field or a protocol leaves that class out.
+        Other documents go without, so that their texts stay those of earlier versions, by which
+        sweeps are known again.
+        """
+        declared = dict(self.declared)
+        if "splits" in declared and not any(word in text for text in said
+                                            for word in ("nonzero", "published")):
+            declared["splits"] = [{key: value for key, value in split.items()
+                                   if key != "chance_nonzero"} for split in declared["splits"]]
+        return json.dumps(declared)
 
     def question(self) -> Iterator[Any]:
         """Asks what of the file is there."""

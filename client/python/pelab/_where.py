@@ -20,6 +20,7 @@ Predicate = Callable[[JobRows, int], bool]
 _OPERATORS = ("!=", "!~", "<=", ">=", "=", "<", ">", "~")
 _WORDS = ("and", "or", "not", "in")
 _MAX_LENGTH = 10_000
+OWN = "own"  # the name of encodings and tasks from files
 _MAX_DEPTH = 50
 
 
@@ -34,9 +35,11 @@ def _as_list(text: str) -> list[str]:
     return sorted(part for part in re.split(r"[\[\],+\s]+", text) if part)
 
 
-def _equals(stored: object, wanted: str) -> bool:
+def _equals(name: str, stored: object, wanted: str) -> bool:
     if stored is None:
         return False
+    if name == "task" and wanted == OWN:  # stands for every own:NAME
+        return str(stored).startswith(f"{OWN}:")
     if isinstance(stored, bool):
         return wanted == ("true" if stored else "false")
     if isinstance(stored, int) and re.fullmatch(r"[+-]?\d+", wanted):
@@ -51,7 +54,7 @@ def _equals(stored: object, wanted: str) -> bool:
 def _holds(field: str, operator: str, wanted: str) -> Callable[[object], bool]:
     """The condition on a value. A missing value satisfies only != and !~."""
     if operator in ("=", "!="):
-        return lambda stored: _equals(stored, wanted) == (operator == "=")
+        return lambda stored: _equals(field, stored, wanted) == (operator == "=")
     if operator in ("~", "!~"):
         pattern = wanted.replace("[^", "[!")  # the form in which fnmatch negates a set
 
@@ -87,9 +90,9 @@ def _values_of(jobs: JobRows, name: str) -> set[str]:
 def _known_values(name: str) -> list[str]:
     """The values that the field may have; empty if it takes any text, or no text."""
     if name in ("pe", "pe.name"):
-        return _catalog.pes()
+        return [*_catalog.pes(), OWN]
     if name in ("task", "task.name"):
-        return _catalog.tasks()
+        return [*_catalog.tasks(), OWN]
     if name in ("protocol", "state"):
         return _catalog.protocols() if name == "protocol" else list(STATES)
     known = _catalog.field(name)
@@ -347,7 +350,8 @@ def _any_of(jobs: JobRows, name: str, wanted: object) -> Predicate:
     texts = _texts(name, wanted)
     for text in texts:
         check_value(jobs, name, text)
-    return lambda jobs, index: any(_equals(jobs.value(index, name), text) for text in texts)
+    return lambda jobs, index: any(_equals(name, jobs.value(index, name), text)
+                                   for text in texts)
 
 
 def _texts(name: str, wanted: object) -> list[str]:

@@ -5,6 +5,7 @@
 #include <sqlite3.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <cstdio>
@@ -40,6 +41,11 @@ absl::Status CannotCopy(const std::string& path, const std::string& target,
       Concat("cannot copy ", path, " to ", target, ": ", migrations::MessageOf(error)));
 }
 
+absl::Status CheckStopped(const std::function<bool()>& stopped) {
+  if (stopped && stopped()) return absl::CancelledError("the copy was stopped");
+  return absl::OkStatus();
+}
+
 // The open transaction of `from` makes all steps see the same snapshot.
 absl::Status CopyPages(SQLite::Database& from, const std::string& target,
                        const std::function<bool()>& stopped) {
@@ -49,7 +55,7 @@ absl::Status CopyPages(SQLite::Database& from, const std::string& target,
   to.exec("PRAGMA synchronous = OFF");
   SQLite::Backup backup(to, from);
   while (backup.executeStep(kPagesAStep) == SQLITE_OK) {
-    if (stopped && stopped()) return absl::CancelledError("the copy was stopped");
+    PELAB_RETURN_IF_ERROR(CheckStopped(stopped));
   }
   return absl::OkStatus();
 }
@@ -67,14 +73,67 @@ std::vector<StoredFile> ReadArtifacts(SQLite::Database& db) {
   return files;
 }
 
-absl::Status CopyArtifact(const std::string& path, const StoredFile& file, BackupWriter& writer) {
+// Whether `bytes` more leave the reserve free on the disk of `target`.
+absl::Status CheckRoom(const std::string& target, std::uint64_t bytes, std::uint64_t reserve) {
+  if (reserve == 0) return absl::OkStatus();
+  std::error_code error;
+  const fs::space_info space = fs::space(DirectoryOf(target), error);
+  if (error || space.available >= bytes + reserve) return absl::OkStatus();
+  return absl::ResourceExhaustedError(Concat("the disk of ", DirectoryOf(target), " has ",
+                                             space.available, " bytes free; the copy needs ", bytes,
+                                             " more, and leaves ", reserve));
+}
+
+absl::StatusOr<bool> LinkFromEarlier(const StoredFile& file, const BackupOptions& options,
+                                     BackupWriter& writer) {
+  for (const std::string& earlier : options.earlier) {
+    const std::optional<std::string> from = ArtifactPath(earlier, file.sha256);
+    if (!from) return false;
+    PELAB_ASSIGN_OR_RETURN(const bool linked, writer.LinkArtifact(file, *from));
+    if (linked) return true;
+  }
+  return false;
+}
+
+absl::Status CopyArtifact(const std::string& path, const StoredFile& file,
+                          const BackupOptions& options, BackupWriter& writer) {
   const std::optional<std::string> source = ArtifactPath(path, file.sha256);
   if (!source) return writer.ArtifactIsMissing(file.sha256);
+  PELAB_RETURN_IF_ERROR(CheckStopped(options.stopped));
+  PELAB_ASSIGN_OR_RETURN(const bool linked, LinkFromEarlier(file, options, writer));
+  if (linked) return absl::OkStatus();
   const absl::StatusOr<UniqueFd> fd = OpenRegularFile(*source);
   if (!fd.ok() || BytesOf(fd->get()) != file.bytes) return writer.ArtifactIsMissing(file.sha256);
+  PELAB_RETURN_IF_ERROR(CheckRoom(writer.database_file(), file.bytes, options.reserve));
   PELAB_RETURN_IF_ERROR(writer.BeginArtifact(file));
-  return ReadPieces(fd->get(), *source,
-                    [&](const std::string& piece) { return writer.AppendArtifact(piece); });
+  return ReadPieces(fd->get(), *source, [&](const std::string& piece) -> absl::Status {
+    PELAB_RETURN_IF_ERROR(CheckStopped(options.stopped));
+    return writer.AppendArtifact(piece);
+  });
+}
+
+// A reader of a file in WAL mode leaves files beside it.
+absl::Status RemoveReadersFiles(const std::string& database) {
+  PELAB_RETURN_IF_ERROR(RemoveAll(database + "-wal"));
+  return RemoveAll(database + "-shm");
+}
+
+absl::Status CheckCopy(const std::string& copy, bool files_are_missing,
+                       const std::function<bool()>& stopped) {
+  const absl::StatusOr<std::vector<Check>> checks = CheckDatabase(copy, stopped);
+  PELAB_RETURN_IF_ERROR(RemoveReadersFiles(copy));
+  if (!checks.ok()) return checks.status();
+  for (const Check& check : *checks) {
+    if (check.problems.empty()) continue;
+    // The files are missing in the original too, which the report says. All the rest is worth a
+    // backup.
+    if (files_are_missing && check.name == kArtifactsCheck) continue;
+    return absl::DataLossError(
+        Concat("the copy breaks a promise, and so may the original (pelab db "
+               "check): ",
+               check.name, ": ", check.problems.front()));
+  }
+  return absl::OkStatus();
 }
 
 // Whether the open file still has that name; another writer may have renamed or removed it.
@@ -179,16 +238,20 @@ absl::Status BackupWriter::CountFile() {
   return TooMuch(Concat(files_, " files"), "the database's artifacts");
 }
 
-absl::Status BackupWriter::BeginArtifact(const StoredFile& file) {
-  PELAB_RETURN_IF_ERROR(EndArtifact());
-  PELAB_RETURN_IF_ERROR(CountFile());
+absl::Status BackupWriter::PrepareArtifact(const StoredFile& file) {
   const std::optional<std::string> path = ArtifactPath(partial_, file.sha256);
   if (!path) {
     return absl::InvalidArgumentError(Concat("the source names a file \"", Shorten(file.sha256, 80),
                                              "\", which is no SHA-256: nothing was copied"));
   }
   artifact_path_ = *path;
-  PELAB_RETURN_IF_ERROR(CreateDirectories(DirectoryOf(artifact_path_)));
+  return CreateDirectories(DirectoryOf(artifact_path_));
+}
+
+absl::Status BackupWriter::BeginArtifact(const StoredFile& file) {
+  PELAB_RETURN_IF_ERROR(EndArtifact());
+  PELAB_RETURN_IF_ERROR(CountFile());
+  PELAB_RETURN_IF_ERROR(PrepareArtifact(file));
   artifact_.Reset(
       open(artifact_path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
   if (!artifact_) return ErrnoStatus(errno, Concat("cannot write ", artifact_path_));
@@ -212,6 +275,20 @@ absl::Status BackupWriter::ArtifactIsMissing(const std::string& sha256) {
   PELAB_RETURN_IF_ERROR(CountFile());
   report_.missing_artifacts.push_back(sha256);
   return absl::OkStatus();
+}
+
+absl::StatusOr<bool> BackupWriter::LinkArtifact(const StoredFile& file, const std::string& from) {
+  PELAB_RETURN_IF_ERROR(EndArtifact());
+  const absl::StatusOr<UniqueFd> fd = OpenRegularFile(from);
+  if (!fd.ok() || BytesOf(fd->get()) != file.bytes) return false;
+  PELAB_RETURN_IF_ERROR(PrepareArtifact(file));
+  if (link(from.c_str(), artifact_path_.c_str()) != 0) return false;
+  unsynced_folders_.insert(DirectoryOf(artifact_path_));
+  PELAB_RETURN_IF_ERROR(CountFile());
+  report_.artifacts += 1;
+  report_.linked_artifacts += 1;
+  report_.artifact_bytes += file.bytes;
+  return true;
 }
 
 absl::Status BackupWriter::EndArtifact() {
@@ -244,6 +321,9 @@ absl::Status BackupWriter::Publish() {
 
 absl::StatusOr<BackupReport> BackupWriter::Finish() {
   PELAB_RETURN_IF_ERROR(EndArtifact());
+  for (const std::string& folder : unsynced_folders_) {
+    PELAB_RETURN_IF_ERROR(FsyncDirectory(folder));
+  }
   // This sync also covers writes to the file by another connection.
   if (fsync(fd_.get()) != 0) return ErrnoStatus(errno, Concat("cannot sync ", partial_));
   struct stat info {};
@@ -255,11 +335,24 @@ absl::StatusOr<BackupReport> BackupWriter::Finish() {
   return report_;
 }
 
-absl::StatusOr<BackupReport> Backup(const std::string& path, const std::string& target) {
+absl::StatusOr<BackupReport> Backup(const std::string& path, const std::string& target,
+                                    BackupOptions options) {
+  std::error_code unknown;
+  const std::uintmax_t bytes = fs::file_size(path, unknown);
+  PELAB_RETURN_IF_ERROR(CheckRoom(target, unknown ? 0 : bytes, options.reserve));
   PELAB_ASSIGN_OR_RETURN(const auto writer, BackupWriter::Create(target));
-  PELAB_ASSIGN_OR_RETURN(const auto files, CopyDatabase(path, writer->database_file()));
+  PELAB_ASSIGN_OR_RETURN(const auto files,
+                         CopyDatabase(path, writer->database_file(), options.stopped));
   writer->Announce(0, files.size());
-  for (const StoredFile& file : files) PELAB_RETURN_IF_ERROR(CopyArtifact(path, file, *writer));
+  for (const StoredFile& file : files) {
+    PELAB_RETURN_IF_ERROR(CopyArtifact(path, file, options, *writer));
+  }
+  PELAB_RETURN_IF_ERROR(writer->EndArtifact());
+  options.hold.reset();
+  if (options.check) {
+    PELAB_RETURN_IF_ERROR(
+        CheckCopy(writer->database_file(), writer->lacks_artifacts(), options.stopped));
+  }
   return writer->Finish();
 }
 

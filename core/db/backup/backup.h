@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -38,6 +39,7 @@ struct BackupReport {
   std::uint64_t database_bytes = 0;
   std::uint64_t artifacts = 0;
   std::uint64_t artifact_bytes = 0;
+  std::uint64_t linked_artifacts = 0;  // of `artifacts`: hard links to files of earlier backups
   // SHA-256 of files that the database refers to, but that are missing or have other content.
   std::vector<std::string> missing_artifacts;
 };
@@ -67,13 +69,24 @@ class BackupWriter {
   absl::Status AppendArtifact(std::string_view piece);
   absl::Status ArtifactIsMissing(const std::string& sha256);
 
+  // Makes the file a hard link to `from`, which must have been checked when it was written. Returns
+  // whether it did: not if `from` is no regular file of that size, or cannot be linked (another
+  // file system, or one without hard links, or too many links).
+  absl::StatusOr<bool> LinkArtifact(const StoredFile& file, const std::string& from);
+
+  // Ends the last file. Finish does it too.
+  absl::Status EndArtifact();
+  // Whether a file is missing. Call it after EndArtifact.
+  bool lacks_artifacts() const { return !report_.missing_artifacts.empty(); }
+
   // Syncs everything and gives the copy its final name.
   absl::StatusOr<BackupReport> Finish();
 
  private:
   BackupWriter(const std::string& target, UniqueFd lock);
   absl::Status CountFile();
-  absl::Status EndArtifact();
+  // Sets artifact_path_ and makes its folder.
+  absl::Status PrepareArtifact(const StoredFile& file);
   absl::Status Publish();
 
   const std::string target_;
@@ -91,11 +104,28 @@ class BackupWriter {
   std::string artifact_path_;
   std::uint64_t artifact_written_ = 0;
   std::unique_ptr<Sha256> hash_;
+  std::set<std::string> unsynced_folders_;  // with new links
   BackupReport report_;
 };
 
-// Copies a database that nobody serves, with its artifacts, to `target`. The caller must hold the
-// database's lock.
-absl::StatusOr<BackupReport> Backup(const std::string& path, const std::string& target);
+struct BackupOptions {
+  // Earlier backups, best first. A file that one of them has is hard-linked, where the file system
+  // can do that, and not read again. Never the database itself: damage would then reach both.
+  std::vector<std::string> earlier;
+  // Bytes that stay free on the disk of `target`. 0: the disk may be filled.
+  std::uint64_t reserve = 0;
+  bool check = false;  // CheckDatabase must find the copy sound before it gets its name
+  std::function<bool()> stopped;
+  // Released once the artifacts are copied: while it exists, none is removed.
+  std::shared_ptr<void> hold;
+};
+
+// Copies a database with its artifacts to `target`. The caller must hold the database's lock, and
+// if the database is served meanwhile, `hold` must keep its artifacts.
+// The errors are those of BackupWriter and CopyDatabase; CANCELLED soon after `stopped` returns
+// true; RESOURCE_EXHAUSTED if less than the reserve would stay free; DATA_LOSS if the check finds a
+// problem other than artifacts that are missing in the original too.
+absl::StatusOr<BackupReport> Backup(const std::string& path, const std::string& target,
+                                    BackupOptions options = {});
 
 }  // namespace pelab::db

@@ -1,5 +1,7 @@
 #include "core/db/check/check.h"
 
+#include <sqlite3.h>
+
 #include <filesystem>
 #include <map>
 #include <system_error>
@@ -35,6 +37,24 @@ Check RunInvariant(SQLite::Database& db, const Invariant& invariant) {
   }
   return check;
 }
+
+// While it exists, queries of the connection end with an error once `stopped` returns true.
+class Interruption {
+ public:
+  Interruption(SQLite::Database& db, const std::function<bool()>& stopped) : db_(db) {
+    if (!stopped) return;
+    constexpr int kInstructions = 100'000;  // of SQLite's virtual machine; a few milliseconds
+    sqlite3_progress_handler(
+        db_.getHandle(), kInstructions,
+        [](void* asked) { return (*static_cast<const std::function<bool()>*>(asked))() ? 1 : 0; },
+        const_cast<std::function<bool()>*>(&stopped));
+  }
+  ~Interruption() { sqlite3_progress_handler(db_.getHandle(), 0, nullptr, nullptr); }
+  Interruption(const Interruption&) = delete;
+
+ private:
+  SQLite::Database& db_;
+};
 
 // If a page cannot be read at all, SQLite's own check ends with an exception.
 Check CheckIntegrity(SQLite::Database& db) {
@@ -187,18 +207,22 @@ std::vector<Check> CheckConnection(SQLite::Database& db) {
   return checks;
 }
 
-absl::StatusOr<std::vector<Check>> CheckDatabase(const std::string& path) {
+absl::StatusOr<std::vector<Check>> CheckDatabase(const std::string& path,
+                                                 const std::function<bool()>& stopped) {
   auto connection = Connection::Open(path);
   if (!connection.ok()) return connection.status();
+  const Interruption interruption((*connection)->db(), stopped);
   std::map<std::string, std::string> wrong_files;
   auto checks =
       (*connection)->Read([&](SQLite::Database& db) -> absl::StatusOr<std::vector<Check>> {
         std::vector<Check> checks = CheckConnection(db);
         if (!checks.front().problems.empty()) return checks;
         wrong_files = LookAtArtifacts(db, path);
-        checks.push_back({"artifacts are there at their size", {}, UnnamedFiles(db, path)});
+        checks.push_back({kArtifactsCheck, {}, UnnamedFiles(db, path)});
         return checks;
       });
+  // An interrupted query looks like a damaged file.
+  if (stopped && stopped()) return absl::CancelledError("the check was stopped");
   if (!checks.ok()) return checks;
   absl::Status status = CheckArtifacts(path, std::move(wrong_files), checks->back());
   if (!status.ok()) return status;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -49,8 +50,11 @@ inline constexpr int kMaxProblems = 20;
 // counts, jobs trained only once, consistent states of jobs, attempts and sweeps, and artifacts
 // that exist with the right size. Runs in one read transaction; the database may be served
 // meanwhile. If the file itself is damaged, nothing further is checked.
-// The errors are those of Reader::Open.
-absl::StatusOr<std::vector<Check>> CheckDatabase(const std::string& path);
+// CANCELLED soon after `stopped` returns true; otherwise the errors of Reader::Open.
+absl::StatusOr<std::vector<Check>> CheckDatabase(const std::string& path,
+                                                 const std::function<bool()>& stopped = {});
+// The name of the check of the files that rows refer to, which comes last.
+inline constexpr char kArtifactsCheck[] = "artifacts are there at their size";
 // The same on an open connection, without the artifacts' files. Throws SQLite::Exception.
 std::vector<Check> CheckConnection(SQLite::Database& db);
 

@@ -170,8 +170,29 @@ absl::StatusOr<Expression> CompareBool(std::string_view operand, const Condition
   return out;
 }
 
+// The label of own data is own:NAME or own:NAME(test=SPLIT). "own" alone stands for all of them, as
+// it does for encodings, whose name has a column of its own.
+absl::StatusOr<Expression> CompareTask(const std::string& operand, const Condition& c) {
+  const std::string own(catalog::OwnTask().name);
+  Condition others = c;
+  std::erase(others.values, own);
+  const bool any_own = c.op == Operator::kIn ? others.values.size() < c.values.size()
+                                             : IsEquality(c.op) && c.value == own;
+  if (!any_own) return CompareText(operand, c);
+  Condition all_own{.field = c.field, .op = Operator::kMatches, .value = own + ":*"};
+  if (c.op == Operator::kNotEqual) all_own.op = Operator::kMatchesNot;
+  absl::StatusOr<Expression> out = CompareText(operand, all_own);
+  if (!out.ok() || others.values.empty()) return out;
+  absl::StatusOr<Expression> listed = CompareText(operand, others);
+  if (!listed.ok()) return listed;
+  out->sql = Concat(out->sql, " OR ", listed->sql);
+  out->binds.insert(out->binds.end(), listed->binds.begin(), listed->binds.end());
+  return out;
+}
+
 absl::StatusOr<Expression> CompileColumn(const ColumnType& column, const Condition& c) {
   const std::string operand = Concat("j.", column.name);
+  if (column.name == "task") return CompareTask(operand, c);
   if (column.kind == Kind::kBool) return CompareBool(operand, c);
   return column.kind == Kind::kText ? CompareText(operand, c) : CompareNumber(operand, c);
 }

@@ -222,7 +222,7 @@ absl::StatusOr<v1::ListWorkersResponse> QueryWorkers(SQLite::Database& db,
   if (!place.ok()) return place.status();
   // The coordinator adds the last two fields; they are not stored.
   static const auto& columns =
-      *new RowColumns(v1::WorkerRow::descriptor(), {"silent_ms", "lease_left_ms"});
+      *new RowColumns(v1::WorkerRow::descriptor(), {"silent_ms", "lease_left_ms", "time_left_ms"});
   v1::ListWorkersResponse response;
   RawStatement query(db, Concat("SELECT ", columns.sql(),
                                 " FROM (SELECT *, devices AS devices_json FROM v_workers) "

@@ -63,6 +63,7 @@ class Parser {
   }
   // The fields of the conditions read so far.
   const std::vector<std::string>& fields() const { return fields_; }
+  const std::vector<WantedValue>& values() const { return values_; }
 
  private:
   void SkipSpaces() {
@@ -227,7 +228,7 @@ class Parser {
     return range;
   }
   absl::StatusOr<Expression> Within(const Condition& condition, const Range& range,
-                                    std::size_t begin) const {
+                                    std::size_t begin) {
     Condition bound{.field = condition.field, .argument = condition.argument};
     bound.op = Operator::kGreaterOrEqual;
     bound.value = Concat(range.first);
@@ -240,11 +241,19 @@ class Parser {
     return AllOf({*std::move(low), *std::move(high)});
   }
 
-  absl::StatusOr<Expression> Compiled(const Condition& condition, std::size_t begin) const {
+  absl::StatusOr<Expression> Compiled(const Condition& condition, std::size_t begin) {
+    Note(condition);
     absl::StatusOr<Expression> out = Compile(condition);
     if (!out.ok()) return Error(begin, std::string(out.status().message()));
     out->sql = Concat("(", out->sql, ")");
     return out;
+  }
+
+  // epochs_to(x) is a measure of each job, not a setting with a few values.
+  void Note(const Condition& condition) {
+    if (condition.argument) return;
+    if (condition.op == Operator::kEqual) values_.push_back({condition.field, condition.value});
+    for (const std::string& value : condition.values) values_.push_back({condition.field, value});
   }
 
   absl::Status TakeValue(std::string& value) {
@@ -285,9 +294,11 @@ class Parser {
   std::size_t at_ = 0;
   int terms_ = 0;
   std::vector<std::string> fields_;
+  std::vector<WantedValue> values_;
 };
 
-absl::StatusOr<Expression> Parse(const std::string& text, std::vector<std::string>* fields) {
+absl::StatusOr<Expression> Parse(const std::string& text, std::vector<std::string>* fields,
+                                 std::vector<WantedValue>* values = nullptr) {
   if (text.size() > kMaxLength) {
     return absl::InvalidArgumentError(
         Concat("a condition of ", text.size(), " bytes; at most ", kMaxLength, " are allowed"));
@@ -300,12 +311,26 @@ absl::StatusOr<Expression> Parse(const std::string& text, std::vector<std::strin
   Parser parser(text);
   absl::StatusOr<Expression> expression = parser.Whole();
   if (fields != nullptr) *fields = parser.fields();
+  if (values != nullptr) *values = parser.values();
   return expression;
 }
 
 }  // namespace
 
 absl::StatusOr<Expression> CompileWhere(const std::string& text) { return Parse(text, nullptr); }
+
+absl::StatusOr<std::vector<WantedValue>> ValuesOfWhere(const std::string& text) {
+  std::vector<WantedValue> values;
+  absl::StatusOr<Expression> expression = Parse(text, nullptr, &values);
+  if (!expression.ok()) return expression.status();
+  return values;
+}
+
+std::string WhereEqual(const WantedValue& wanted) {
+  std::string quoted;
+  for (const char c : wanted.value) quoted += c == '\'' ? "''" : std::string(1, c);
+  return Concat(wanted.field, " = '", quoted, "'");
+}
 
 absl::StatusOr<std::vector<std::string>> FieldsOfWhere(const std::string& text) {
   std::vector<std::string> fields;

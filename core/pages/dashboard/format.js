@@ -8,6 +8,8 @@ export const STATES = {
   cancelled: { glyph: '–', text: 'cancelled' },
 };
 
+const HASH = /^[0-9a-f]{64}$/;
+
 export function duration(seconds) {
   if (!Number.isFinite(seconds)) return '–';
   const whole = Math.max(0, Math.round(seconds));
@@ -35,4 +37,18 @@ export function bytes(n) {
   const units = ['B', 'KiB', 'MiB', 'GiB', 'TiB'];
   const power = Math.min(units.length - 1, Math.floor(Math.log2(n) / 10));
   return `${(n / 1024 ** power).toFixed(power ? 1 : 0)} ${units[power]}`;
+}
+
+// Cuts the hashes in the answer's columns to their first 8 digits, or to as many more as it takes
+// to tell them apart. `rows` are the answer's groups. Returns the answer.
+export function withShortHashes(answer, rows) {
+  const named = answer.columns.filter((name) => rows.some((row) => HASH.test(row[name])));
+  const all = [...new Set(named.flatMap((name) => rows.map((row) => row[name])))]
+    .filter((value) => HASH.test(value)).sort();
+  let digits = 8;
+  for (let i = 1; i < all.length; ++i)
+    while (all[i].startsWith(all[i - 1].slice(0, digits))) ++digits;
+  for (const row of rows)
+    for (const name of named) if (HASH.test(row[name])) row[name] = row[name].slice(0, digits);
+  return answer;
 }

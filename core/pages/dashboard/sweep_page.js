@@ -4,7 +4,7 @@ import { standing } from '../charts/text.js';
 import { card, empty, make, select, setText, throttled } from './dom.js';
 import { liveChart, loadCharts } from './charts.js';
 import { mayWrite, sweepControls } from './control.js';
-import { clock, count } from './format.js';
+import { clock, count, withShortHashes } from './format.js';
 import { Grid } from './grid.js';
 import { get, listen } from './live.js';
 import { jobsText, stateBar, stateCounts, sweepState, timeLeft } from './progress.js';
@@ -90,6 +90,7 @@ class Curves {
     const metric = this.metric;
     const answer = await get(`/sweeps/${this.id}/curves?metric=${metric}${wanted}`);
     if (metric !== this.metric) return;
+    withShortHashes(answer, answer.cells);
     if (!wanted) { this.columns = answer.columns; this.cells.clear(); }
     for (const cell of answer.cells) {
       const key = cell.job_ids[0];
@@ -163,7 +164,7 @@ class Maps {
     const metric = this.metric;
     const answer = await get(`/sweeps/${this.id}/ablations?metric=${metric}`);
     if (metric !== this.metric) return;
-    this.answer = answer;
+    this.answer = withShortHashes(answer, answer.ablations);
     this.show();
   }
 
@@ -272,7 +273,9 @@ function section(main, title, about, nothing) {
 
 export async function showSweep(main, id) {
   const path = encodeURIComponent(id);
-  const loading = Promise.all([get(`/sweeps/${path}/cells`), allJobs(path)]);
+  const loadCells = (sweep) => get(`/sweeps/${sweep}/cells`)
+    .then((answer) => withShortHashes(answer, answer.cells));
+  const loading = Promise.all([loadCells(path), allJobs(path)]);
   loading.catch(() => {});  // reported where it is awaited
   // Before anything is shown, since the sweep may not exist.
   const sweep = await get(`/sweeps/${path}`);
@@ -328,7 +331,7 @@ export async function showSweep(main, id) {
     quietly(curves.load([]));
   };
   const refreshCells = throttled(
-    4000, () => quietly(get(`/sweeps/${sweep.sweep_id}/cells`).then(takeCells)));
+    4000, () => quietly(loadCells(sweep.sweep_id).then(takeCells)));
   const refreshMaps = throttled(8000, () => quietly(maps.load()));
   const refreshClaims = throttled(8000, () => quietly(claims.load()));
 

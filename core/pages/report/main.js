@@ -4,7 +4,7 @@ import { comparisonsSection } from './comparisons.js';
 import { curvesSection } from './curves.js';
 import { depositsSection, headCountLooks, headCountsSection, headsSection,
          layersSection } from './heads.js';
-import { lackingSection, resultsSection } from './results.js';
+import { lackingSection, resultsSection, splitsSection } from './results.js';
 import { methodsSection, provenanceSection, time } from './provenance.js';
 import { setUpSection } from './set_up.js';
 import { sheetsSection } from './sheets.js';
@@ -50,10 +50,10 @@ function navigation(sections) {
 const root = document.getElementById('report');
 registerLooks([...data.cells.map((cell) => ({ key: keyOf(cell), encoding: cell.pe, axis: cell.axis,
                                               own: cell.own })), ...headCountLooks]);
-const sections = [resultsSection(), comparisonsSection(), sheetsSection(), setUpSection(),
-                  curvesSection(), headCountsSection(), headsSection(), layersSection(),
-  depositsSection(), lackingSection(), provenanceSection(),
-  methodsSection()].filter((made) => made !== null);
+const sections = [resultsSection(), splitsSection(), comparisonsSection(), sheetsSection(),
+                  setUpSection(), curvesSection(), headCountsSection(), headsSection(),
+                  layersSection(), depositsSection(), lackingSection(), provenanceSection(),
+                  methodsSection()].filter((made) => made !== null);
 root.replaceChildren(header(), navigation(sections), ...sections);
 addEventListener('beforeprint', drawAll);
 

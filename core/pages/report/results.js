@@ -52,6 +52,32 @@ export function resultsSection() {
   return made;
 }
 
+// Null if no job has the analysis.
+export function splitsSection() {
+  const rows = data.splits ?? [];
+  if (!rows.length) return null;
+  const made = section(
+    'splits', 'Accuracy on every split',
+    'Of the models after the last epoch, without dropout: on the training examples, on the test '
+    + 'set and on every other split of the data, as a mean over seeds with its 95 % interval.');
+  made.append(table({
+    columns: [
+      ...data.columns.map((name) => ({ key: name, label: name === 'pe' ? 'encoding' : name,
+                                       kind: 'text' })),
+      { key: 'split', label: 'split', kind: 'text' },
+      { key: 'accuracy', label: 'accuracy', kind: 'interval' },
+      { key: 'chance', label: 'chance', kind: 'percent',
+        title: 'The accuracy of guessing on this split' },
+      { key: 'seeds', label: 'seeds', kind: 'note' }],
+    rows: rows.map((row) => ({
+      ...cellOf(row).values, ...row,
+      seeds: { text: `${row.accuracy.n} of ${row.accuracy.of}`,
+               warning: row.accuracy.n < row.accuracy.of },
+    })),
+  }, { label: 'Accuracy on every split' }));
+  return made;
+}
+
 export function lackingSection() {
   const made = section('lacking', 'Missing and failed',
                        'Jobs without a result. Means above are over the seeds that are done, and '

@@ -43,24 +43,13 @@ absl::Status MeasureEvents(const Options& options, Bench& bench, Report& report)
              options.workers > 1000 ? "" : "<= 50");
   bench.ReportCpu(report);
   bench.ReportMemory(report, options.workers > 1000 ? "<= 2048" : "<= 1024");
-  const std::int64_t all = counters.epochs_acknowledged.load();
-  if (counters.broken.load() > 0 || counters.superseded.load() > 0) {
-    report.Fail(absl::StrCat(counters.broken.load(), " streams broke, ", counters.superseded.load(),
-                             " attempts were superseded"));
-  }
-  fleet.Stop();
-  return bench.CheckGapless(all);
+  return EndSessions(fleet, bench, report);
 }
 
 }  // namespace
 
 absl::Status RunEvents(const Options& options, Report& report) {
-  // Each worker needs a connection at both ends.
-  if (!AllowOpenFiles(static_cast<std::uint64_t>(options.workers) + 1024)) {
-    report.Note(absl::StrCat("SKIPPED: this user may not open ", options.workers + 1024,
-                             " files at once (ulimit -n)"));
-    return absl::OkStatus();
-  }
+  if (!AllowWorkers(options, report)) return absl::OkStatus();
   PELAB_ASSIGN_OR_RETURN(const auto bench, Bench::Start(options));
   report.Note(absl::StrCat(options.workers, " sessions with ", options.slots, " slots, ",
                            options.rate, " epochs/s in all, for ",

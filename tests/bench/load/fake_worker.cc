@@ -15,6 +15,8 @@ int EpochsOf(const std::string& spec_json) {
   return at == std::string::npos ? 1 : std::atoi(spec_json.c_str() + at + member.size());
 }
 
+std::string GpuName(int slot) { return "cuda:" + std::to_string(slot); }
+
 }  // namespace
 
 std::int64_t Now() {
@@ -35,11 +37,12 @@ void FillEpoch(int epoch, v1::Epoch& to) {
   to.set_seconds(0.1);
 }
 
-FakeWorker::FakeWorker(std::size_t index, std::string id, int slots,
+FakeWorker::FakeWorker(std::size_t index, std::string id, int slots, bool gpus,
                        const std::shared_ptr<grpc::Channel>& channel, WorkerHooks& hooks)
     : index_(index),
       id_(std::move(id)),
       slots_(slots),
+      gpus_(gpus),
       hooks_(hooks),
       stub_(v1::Fleet::NewStub(channel)) {}
 
@@ -57,8 +60,8 @@ void FakeWorker::Start() {
     for (int i = 0; i < slots_; ++i) {
       v1::Slot* slot = hello->add_slots();
       slot->set_slot(i);
-      slot->set_device("cpu");
-      slot->set_device_kind("cpu");
+      slot->set_device(gpus_ ? GpuName(i) : "cpu");
+      slot->set_device_kind(gpus_ ? "gpu" : "cpu");
     }
     writing_ = true;
     StartWrite(&outgoing_);
@@ -238,12 +241,29 @@ std::int64_t FakeWorker::Tick(std::int64_t now) {
   return next;
 }
 
+// As a GPU that trains, and has had one error of a program.
+void FakeWorker::Measure(v1::Heartbeat& beat) const {
+  for (int i = 0; gpus_ && i < slots_; ++i) {
+    v1::DeviceLoad& load = *beat.add_loads();
+    load.set_device(GpuName(i));
+    load.set_busy_percent(static_cast<int>((index_ + beat.sequence()) % 101));
+    load.set_memory_used(std::uint64_t{61} << 30);
+    load.set_memory_total(std::uint64_t{140} << 30);
+    load.set_energy_joules(1e6 + 0.125 * static_cast<double>(beat.sequence()));
+    v1::GpuErrors& errors = *beat.add_gpu_errors();
+    errors.set_device(GpuName(i));
+    errors.set_xid(31);
+    errors.set_times(1);
+  }
+}
+
 void FakeWorker::SendNext() {
   if (writing_ || leaving_) return;
   if (beat_due_) {
     beat_due_ = false;
     outgoing_.mutable_heartbeat()->Clear();
     outgoing_.mutable_heartbeat()->set_sequence(beats_);
+    Measure(*outgoing_.mutable_heartbeat());
     for (const auto& [id, attempt] : attempts_) {
       v1::HeldAttempt* held = outgoing_.mutable_heartbeat()->add_held();
       held->set_attempt_id(id);

@@ -47,7 +47,8 @@ struct WorkerHooks {
 
 class FakeWorker final : public grpc::ClientBidiReactor<v1::WorkerMessage, v1::CoordinatorMessage> {
  public:
-  FakeWorker(std::size_t index, std::string id, int slots,
+  // With `gpus`, each slot has a GPU, and heartbeats say how it is.
+  FakeWorker(std::size_t index, std::string id, int slots, bool gpus,
              const std::shared_ptr<grpc::Channel>& channel, WorkerHooks& hooks);
 
   void Start();
@@ -89,11 +90,13 @@ class FakeWorker final : public grpc::ClientBidiReactor<v1::WorkerMessage, v1::C
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   v1::Event* Add(std::int64_t id, Attempt& attempt, std::int64_t due)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Measure(v1::Heartbeat& beat) const;
   void SendNext() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const std::size_t index_;
   const std::string id_;
   const int slots_;
+  const bool gpus_;
   WorkerHooks& hooks_;
   grpc::ClientContext context_;
   std::unique_ptr<v1::Fleet::Stub> stub_;

@@ -49,7 +49,7 @@ absl::Status Fleet::Start() {
   for (int i = 0; i < options_.workers; ++i) {
     const auto index = static_cast<std::size_t>(i);
     workers_.push_back(std::make_unique<FakeWorker>(index, absl::StrCat(options_.name, "-", i),
-                                                    options_.slots,
+                                                    options_.slots, options_.gpus,
                                                     channels[index % channels.size()], hooks_));
   }
   thread_ = std::thread([this] { Run(); });

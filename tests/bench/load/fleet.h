@@ -18,7 +18,8 @@ struct FleetOptions {
   std::string name = "load";  // the workers are NAME-0, NAME-1, …
   int workers = 1;
   int slots = 1;
-  int channels = 0;  // connections; 0: one per worker, as real daemons have
+  int channels = 0;   // connections; 0: one per worker, as real daemons have
+  bool gpus = false;  // each slot has a GPU, and heartbeats say how it is
 };
 
 class Fleet {

@@ -23,11 +23,9 @@ constexpr absl::Duration kFloodTime = absl::Seconds(15);
 using Scenario = absl::Status (*)(const Options&, Report&);
 
 const std::map<std::string, Scenario>& Scenarios() {
-  static const auto& scenarios = *new std::map<std::string, Scenario>{{"dispatch", RunDispatch},
-                                                                      {"events", RunEvents},
-                                                                      {"floods", RunFloods},
-                                                                      {"million", RunMillion},
-                                                                      {"results", RunResults}};
+  static const auto& scenarios = *new std::map<std::string, Scenario>{
+      {"dispatch", RunDispatch}, {"events", RunEvents},   {"floods", RunFloods},
+      {"million", RunMillion},   {"results", RunResults}, {"scrapes", RunScrapes}};
   return scenarios;
 }
 
@@ -90,7 +88,8 @@ int Main(int argc, char** argv) {
   app.add_option("--epochs", options.epochs, "of a job")->check(CLI::Range(1, 10'000));
   app.add_option("--rate", options.rate, "epochs a second, of all workers together");
   app.add_option("--seconds", words.seconds,
-                 "for which `events` measures [30], or each of the `floods` goes on [15]")
+                 "for which `events` and each part of `scrapes` measure [30], or each of the "
+                 "`floods` goes on [15]")
       ->check(CLI::PositiveNumber);
   app.add_option("--only", options.only, "names of floods, with commas between them")
       ->delimiter(',');

@@ -16,6 +16,7 @@ load dispatch-1000 dispatch --workers 1000 --slots 1 --jobs 100000
 load events events --workers 1000 --rate 25000 --channels 16 --seconds 60
 load events-own-connections events --workers 1000 --rate 25000 --seconds 60
 load sessions events --workers 10000 --rate 10000 --seconds 60
+load scrapes scrapes --workers 1000 --rate 2000 --channels 16 --seconds 6
 load million million --workers 500 --slots 2 --rate 5000 --jobs 1000000
 load results results --jobs 10000 --epochs 150
 if [[ "${PELAB_LOAD_PEERS:-1}" == 1 ]]; then

@@ -2,6 +2,10 @@
 
 #include <SQLiteCpp/SQLiteCpp.h>
 
+#include <fstream>
+#include <iterator>
+
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "core/base/status.h"
 #include "core/rpc/channel.h"
@@ -86,6 +90,23 @@ absl::StatusOr<std::int64_t> Bench::Ask(const std::string& sql) {
   }
 }
 
+// The coordinator writes the port that it got to its log.
+absl::StatusOr<int> Bench::HttpPort() const {
+  const std::string path = options_.directory + "/server.log";
+  int port = 0;
+  const auto find = [&] {
+    std::ifstream log(path);
+    const std::string text((std::istreambuf_iterator<char>(log)), std::istreambuf_iterator<char>());
+    static const std::string before = "pages on http://127.0.0.1:";
+    const std::size_t at = text.find(before);
+    if (at == std::string::npos) return false;
+    const std::size_t from = at + before.size();
+    return absl::SimpleAtoi(text.substr(from, text.find('/', from) - from), &port);
+  };
+  if (Await(absl::Seconds(10), find)) return port;
+  return absl::NotFoundError(absl::StrCat("no address of the pages in ", path));
+}
+
 absl::Status Bench::AwaitExpanded(std::int64_t sweep_id, absl::Duration within) {
   const std::string sql = absl::StrCat(
       "SELECT count(*) FROM sweeps WHERE state = 'expanding' AND sweep_id = ", sweep_id);
@@ -147,6 +168,24 @@ absl::Status Bench::CheckGapless(std::int64_t acknowledged_epochs) {
   if (stored >= acknowledged_epochs) return absl::OkStatus();
   return absl::DataLossError(
       absl::StrCat(acknowledged_epochs, " epochs were acknowledged, ", stored, " are stored"));
+}
+
+bool AllowWorkers(const Options& options, Report& report) {
+  if (AllowOpenFiles(static_cast<std::uint64_t>(options.workers) + 1024)) return true;
+  report.Note(absl::StrCat("SKIPPED: this user may not open ", options.workers + 1024,
+                           " files at once (ulimit -n)"));
+  return false;
+}
+
+absl::Status EndSessions(Fleet& fleet, Bench& bench, Report& report) {
+  const WorkerHooks& counters = fleet.counters();
+  const std::int64_t acknowledged = counters.epochs_acknowledged.load();
+  if (counters.broken.load() > 0 || counters.superseded.load() > 0) {
+    report.Fail(absl::StrCat(counters.broken.load(), " streams broke, ", counters.superseded.load(),
+                             " attempts were superseded"));
+  }
+  fleet.Stop();
+  return bench.CheckGapless(acknowledged);
 }
 
 }  // namespace pelab::load

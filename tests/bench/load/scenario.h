@@ -52,6 +52,8 @@ class Bench {
   // Reads a number from the database, for facts that no call reports or that are cheaper to read
   // there.
   absl::StatusOr<std::int64_t> Ask(const std::string& sql);
+  // The port that its pages and metrics got, if `flags` ask for `--http 127.0.0.1:0`.
+  absl::StatusOr<int> HttpPort() const;
   // Waits until every cell of the sweep is stored.
   absl::Status AwaitExpanded(std::int64_t sweep_id, absl::Duration within);
 
@@ -88,9 +90,18 @@ absl::Status RunDispatch(const Options& options, Report& report);
 absl::Status RunEvents(const Options& options, Report& report);
 absl::Status RunMillion(const Options& options, Report& report);
 absl::Status RunResults(const Options& options, Report& report);
+absl::Status RunScrapes(const Options& options, Report& report);
 absl::Status RunFloods(const Options& options, Report& report);  // floods/floods.cc
 
 // Waits until `condition` is true; false if it is not true within `time`.
 bool Await(absl::Duration time, const std::function<bool()>& condition);
+
+// Whether this process may open a connection for each worker, of which it has one end. Otherwise
+// the report says that the scenario is skipped.
+bool AllowWorkers(const Options& options, Report& report);
+
+// Ends the workers' sessions. The report fails if a stream broke or an attempt was superseded
+// before. Then Bench::CheckGapless.
+absl::Status EndSessions(Fleet& fleet, Bench& bench, Report& report);
 
 }  // namespace pelab::load

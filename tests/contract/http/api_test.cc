@@ -38,7 +38,10 @@ class ApiTest : public HttpTest {
     worker_->Send({running_->Started(0, 3), running_->Epoch(0)});
     worker_->AwaitAck(running_->assignment().attempt_id(), running_->sequence());
     worker_->Log(running_->assignment(), 0, "\x1b[31mred <b>&amp;\n");
-    AwaitSweep("api", [](const v1::Sweep& sweep) { return sweep.epochs_done() == 4; });
+    // The slot of the job that is done gets the next one.
+    AwaitSweep("api", [](const v1::Sweep& sweep) {
+      return sweep.epochs_done() == 4 && sweep.jobs().assigned() == 1;
+    });
   }
   std::string JobOf(const Script& script) { return std::to_string(script.assignment().job_id()); }
 
@@ -313,6 +316,44 @@ TEST_F(ApiTest, PagesAreKeptByTheirTags) {
       "gzip");
 }
 
+// Twenty jobs and no worker; then no job that may run, and a worker with three slots.
+TEST_F(HttpTest, DemandIsWhatWaitsAndWhatIsFree) {
+  const auto demand = [this](const std::string& query) {
+    const Json answer = Get("/demand" + query);
+    EXPECT_THAT(Names(answer), ElementsAre("waiting_jobs", "free_slots", "slots_wanted"));
+    return answer.dump();
+  };
+  EXPECT_EQ(demand(""), R"({"waiting_jobs":0,"free_slots":0,"slots_wanted":0})");
+  Submit(Document("demand", "0..9"), "t");
+  AwaitSweep("demand", [](const v1::Sweep& sweep) { return sweep.jobs().queued() == 20; });
+  const std::string twenty = R"({"waiting_jobs":20,"free_slots":0,"slots_wanted":20})";
+  EXPECT_EQ(demand("?device=cpu"), twenty);
+  EXPECT_EQ(demand("?device=gpu&memory_bytes=8589934592"), twenty);
+  EXPECT_EQ(demand("?pack=8"), R"({"waiting_jobs":20,"free_slots":0,"slots_wanted":3})");
+  v1::PauseRequest pause;
+  pause.mutable_sweep()->set_sweep("demand");
+  v1::SweepControl paused;
+  ASSERT_TRUE(sweeps_->Pause(Context().get(), pause, &paused).ok());
+  const FakeWorker worker(channel_, "worker-1", 3);
+  const absl::Time deadline = absl::Now() + kPatience;
+  while (Get("/demand?device=cpu")["free_slots"] != 3 && absl::Now() < deadline) {
+  }
+  EXPECT_EQ(demand("?device=cpu"), R"({"waiting_jobs":0,"free_slots":3,"slots_wanted":0})");
+  EXPECT_EQ(demand("?device=gpu"), R"({"waiting_jobs":0,"free_slots":0,"slots_wanted":0})");
+}
+
+TEST_F(HttpTest, DemandOfUnknownSlotsIsRefused) {
+  for (const auto& [query, sentence] :
+       std::map<std::string, std::string>{{"device=tpu", "tpu"},
+                                          {"pack=0", "from 1 to 64"},
+                                          {"memory_bytes=8GiB", "8GiB"},
+                                          {"kind=gpu", "unknown parameter"}}) {
+    const HttpAnswer answer = Ask("/api/v1/demand?" + query);
+    EXPECT_EQ(answer.status, 400) << query;
+    EXPECT_THAT(answer.json().value("error", ""), HasSubstr(sentence)) << query;
+  }
+}
+
 TEST(HttpAddressTest, OthersMayOnlyLookWhereTheyAreMeantTo) {
   const auto check = [](const std::string& address, bool insecure) {
     return http::CheckHttpAddress(*rpc::ParseAddress(address), insecure);
@@ -320,7 +361,7 @@ TEST(HttpAddressTest, OthersMayOnlyLookWhereTheyAreMeantTo) {
   EXPECT_TRUE(check("127.0.0.1:7480", false).ok());
   EXPECT_TRUE(check("[::1]:7480", false).ok());
   EXPECT_TRUE(check("0.0.0.0:7480", true).ok());
-  EXPECT_THAT(std::string(check("0.0.0.0:7480", false).message()), HasSubstr("--insecure"));
+  EXPECT_THAT(std::string(check("0.0.0.0:7480", false).message()), HasSubstr("--http-insecure"));
   EXPECT_THAT(std::string(check("unix:/tmp/x", true).message()), HasSubstr("HOST:PORT"));
 }
 

@@ -286,6 +286,28 @@ TEST_F(ControlTest, ADrainingWorkerGetsNothingWhateverRestarts) {
             grpc::StatusCode::INVALID_ARGUMENT);
 }
 
+TEST_F(ControlTest, AWorkerThatSaysItIsUnfitIsDrainedUntilAPersonResumesIt) {
+  auto worker = std::make_unique<FakeWorker>(channel_, "w1", 1);
+  worker->AwaitWelcome();
+  worker->Beat({}, {}, "GPU cuda:0 has Xid 79");
+  EXPECT_EQ(AwaitDrain(*worker), v1::Drain::CHECKPOINT);
+  EXPECT_EQ(Worker("w1").drain(), "checkpoint");
+  Submit(Document("s", kOneSeed), "a");
+  worker.reset();
+  Restart();
+  worker = std::make_unique<FakeWorker>(channel_, "w1", 1);
+  EXPECT_EQ(AwaitDrain(*worker), v1::Drain::CHECKPOINT) << "it is kept";
+  worker->Beat({}, {}, "GPU cuda:0 has Xid 79");
+  EXPECT_EQ(AwaitDrain(*worker), v1::Drain::CHECKPOINT) << "of a new session, harmless";
+  Drain("w1", v1::Drain::RESUME);
+  EXPECT_EQ(AwaitDrain(*worker), v1::Drain::RESUME);
+  worker->Beat({}, {}, "GPU cuda:0 has Xid 79");  // it had not heard of that when it beat
+  worker->Beat({});
+  RunOne(*worker, v1::ATTEMPT_OUTCOME_SUCCEEDED);
+  worker->Beat({}, {}, "GPU cuda:0 has Xid 48");
+  EXPECT_EQ(AwaitDrain(*worker), v1::Drain::CHECKPOINT) << "broken again";
+}
+
 TEST_F(ControlTest, APreemptedJobGoesElsewhereAndItsWorkerMayResumeAtOnce) {
   Submit(Document("s", kOneSeed), "a");
   FakeWorker first(channel_, "w1", 1);

@@ -21,6 +21,7 @@
 #include "core/base/mutex.h"
 #include "core/base/sha256.h"
 #include "core/rpc/address.h"
+#include "core/rpc/fleet_protocol.h"
 #include "pelab/v1/fleet.grpc.pb.h"
 #include "pelab/v1/results.grpc.pb.h"
 #include "pelab/v1/sweeps.grpc.pb.h"
@@ -55,7 +56,9 @@ class FakeWorker {
       : id_(std::move(id)), stub_(v1::Fleet::NewStub(channel)), stream_(stub_->Session(&context_)) {
     v1::WorkerMessage message;
     v1::Hello* hello = message.mutable_hello();
-    hello->set_protocol(1);
+    hello->set_protocol(rpc::kFleetProtocols.oldest);
+    hello->set_protocol_max(rpc::kFleetProtocols.newest);
+    hello->add_features(std::string(rpc::kFilesFeature));
     hello->set_worker_id(id_);
     hello->set_host("test-host");
     hello->set_version("1");
@@ -141,14 +144,18 @@ class FakeWorker {
     for (const v1::Event& event : events) *message.mutable_events()->add_events() = event;
     stream_->Write(message);
   }
-  void Beat(const std::vector<v1::HeldAttempt>& held,
-            const std::vector<v1::DeviceLoad>& loads = {}) {
+  void Beat(const std::vector<v1::HeldAttempt>& held, const std::vector<v1::DeviceLoad>& loads = {},
+            const std::string& unfit = "") {
+    v1::Heartbeat beat;
+    beat.set_unfit(unfit);
+    for (const v1::HeldAttempt& attempt : held) *beat.add_held() = attempt;
+    for (const v1::DeviceLoad& load : loads) *beat.add_loads() = load;
+    SendBeat(std::move(beat));
+  }
+  void SendBeat(v1::Heartbeat beat) {
     v1::WorkerMessage message;
+    *message.mutable_heartbeat() = std::move(beat);
     message.mutable_heartbeat()->set_sequence(++beats_);
-    for (const v1::HeldAttempt& attempt : held) {
-      *message.mutable_heartbeat()->add_held() = attempt;
-    }
-    for (const v1::DeviceLoad& load : loads) *message.mutable_heartbeat()->add_loads() = load;
     stream_->Write(message);
   }
   void Log(const v1::Assignment& assignment, std::uint64_t offset, const std::string& data) {

@@ -1,6 +1,8 @@
 // Every method for every kind of caller, against a table written by hand.
 #include "server/access/methods.h"
 
+#include <filesystem>
+#include <fstream>
 #include <set>
 #include <vector>
 
@@ -9,29 +11,62 @@
 namespace pelab {
 namespace {
 
-// Who may call a method, a letter each: reader, submitter, operator, worker.
+// Who may call a method, a letter each: reader, submitter, operator, worker, sCaler.
 const std::map<std::string, std::string>& WhoMay() {
   static const auto& table = *new std::map<std::string, std::string>{
-      {"Sweeps/Preview", "rso"},        {"Sweeps/ListSweeps", "rso"},
-      {"Sweeps/GetSweep", "rso"},       {"Sweeps/WatchSweep", "rso"},
-      {"Sweeps/PutFile", "so"},         {"Sweeps/Submit", "so"},
-      {"Sweeps/Cancel", "so"},          {"Sweeps/Pause", "so"},
-      {"Sweeps/Resume", "so"},          {"Sweeps/SetPriority", "so"},
-      {"Sweeps/Rename", "so"},          {"Sweeps/SetNote", "so"},
-      {"Sweeps/Delete", "so"},          {"Sweeps/Retry", "so"},
-      {"Sweeps/Extend", "so"},          {"Sweeps/Analyze", "so"},
-      {"Results/ListJobs", "rso"},      {"Results/ListCurves", "rso"},
-      {"Results/ListEpochsTo", "rso"},  {"Results/ListHeadAblations", "rso"},
-      {"Results/ListDeposits", "rso"},  {"Results/ListAnalyses", "rso"},
-      {"Results/ListArtifacts", "rso"}, {"Results/GetArtifact", "rsow"},
-      {"Results/ListAttempts", "rso"},  {"Results/ListWorkers", "rso"},
-      {"Results/ReadLog", "rso"},       {"Fleet/Session", "w"},
-      {"Fleet/PutArtifact", "w"},       {"Fleet/DrainWorker", "o"},
-      {"Maintenance/Backup", "o"},      {"Transfer/CheckImport", "so"},
-      {"Transfer/ImportJob", "o"},      {"Transfer/ImportSweep", "o"},
-      {"Admin/WhoAmI", "rsow"},         {"Admin/AddPrincipal", "o"},
-      {"Admin/ListPrincipals", "o"},    {"Admin/ChangePrincipal", "o"},
-      {"Admin/RotateToken", "o"},       {"Admin/ListAudit", "o"},
+      {"Sweeps/Preview", "rsoc"},
+      {"Sweeps/ListSweeps", "rsoc"},
+      {"Sweeps/GetSweep", "rsoc"},
+      {"Sweeps/WatchSweep", "rsoc"},
+      {"Sweeps/PutFile", "so"},
+      {"Sweeps/Submit", "so"},
+      {"Sweeps/Cancel", "so"},
+      {"Sweeps/Pause", "so"},
+      {"Sweeps/Resume", "so"},
+      {"Sweeps/SetPriority", "so"},
+      {"Sweeps/Rename", "so"},
+      {"Sweeps/SetNote", "so"},
+      {"Sweeps/Delete", "so"},
+      {"Sweeps/Retry", "so"},
+      {"Sweeps/Extend", "so"},
+      {"Sweeps/Analyze", "so"},
+      {"Results/ListJobs", "rsoc"},
+      {"Results/ListCurves", "rsoc"},
+      {"Results/ListEpochsTo", "rsoc"},
+      {"Results/ListHeadAblations", "rsoc"},
+      {"Results/ListDeposits", "rsoc"},
+      {"Results/ListAnalyses", "rsoc"},
+      {"Results/ListArtifacts", "rsoc"},
+      {"Results/GetArtifact", "rsowc"},
+      {"Results/ListAttempts", "rsoc"},
+      {"Results/ListWorkers", "rsoc"},
+      {"Results/ReadLog", "rsoc"},
+      {"Fleet/Session", "w"},
+      {"Fleet/PutArtifact", "w"},
+      {"Fleet/DrainWorker", "o"},
+      {"Fleet/Demand", "rsoc"},
+      {"Maintenance/Backup", "o"},
+      {"Transfer/CheckImport", "so"},
+      {"Transfer/ImportJob", "o"},
+      {"Transfer/ImportSweep", "o"},
+      {"Admin/WhoAmI", "rsowc"},
+      {"Admin/AddPrincipal", "o"},
+      {"Admin/ListPrincipals", "o"},
+      {"Admin/ChangePrincipal", "o"},
+      {"Admin/RotateToken", "o"},
+      {"Admin/ListAudit", "o"},
+      {"Claims/RegisterSheet", "so"},
+      {"Claims/Advance", "so"},
+      {"Claims/ListSheets", "rsoc"},
+      {"Claims/GetSheet", "rsoc"},
+      {"Claims/ListSheetClaims", "rsoc"},
+      {"Allocations/PutQueue", "o"},
+      {"Allocations/RemoveQueue", "o"},
+      {"Allocations/PauseQueue", "o"},
+      {"Allocations/ResumeQueue", "o"},
+      {"Allocations/ListQueues", "rsoc"},
+      {"Allocations/ReportQueues", "oc"},
+      {"Allocations/WorkerGone", "oc"},
   };
   return table;
 }
@@ -85,7 +120,8 @@ class MethodsTest : public IdentityTest {
                 {"owner", 's', Join("owner", v1::ROLE_SUBMITTER)},
                 {"other", 's', Join("other", v1::ROLE_SUBMITTER)},
                 {"operator", 'o', Join("boss", v1::ROLE_OPERATOR)},
-                {"worker", 'w', Join("worker", v1::ROLE_WORKER)}};
+                {"worker", 'w', Join("worker", v1::ROLE_WORKER)},
+                {"scaler", 'c', Join("scaler", v1::ROLE_SCALER)}};
     ASSERT_TRUE(SetDisabled("disabled", true).ok());
     ASSERT_TRUE(AwaitRefusal([this] { return List(Of("expired").channel); },
                              absl::StatusCode::kUnauthenticated));
@@ -139,6 +175,26 @@ TEST_F(MethodsTest, TheTableHasEveryMethod) {
   EXPECT_EQ(known, expected);
 }
 
+// A service that the coordinator does not know of would be open to everybody.
+TEST_F(MethodsTest, EveryServiceOfTheProtocolIsInTheTable) {
+  const auto methods = access::Methods::Build();
+  ASSERT_TRUE(methods.ok()) << methods.status();
+  std::set<std::string> known;
+  for (const auto& [path, method] : methods->all()) {
+    known.insert(method.name.substr(0, method.name.find('/')));
+  }
+  std::set<std::string> written;
+  for (const auto& file :
+       std::filesystem::directory_iterator(absl::StrCat(PELAB_SOURCE_DIR, "/proto/pelab/v1"))) {
+    std::ifstream lines(file.path());
+    for (std::string line; std::getline(lines, line);) {
+      if (line.starts_with("service ")) written.insert(line.substr(8, line.find(' ', 8) - 8));
+    }
+  }
+  EXPECT_GE(written.size(), 8u);
+  EXPECT_EQ(known, written);
+}
+
 TEST_F(MethodsTest, SweepsAreChangedByTheirOwnersAndOperators) {
   v1::SubmitResponse sweep;
   ASSERT_TRUE(SubmitAs(Of("owner").channel, Document("mine"), &sweep).ok());
@@ -189,6 +245,28 @@ TEST_F(MethodsTest, HealthIsOpenAndReflectionIsForOperators) {
             absl::StatusCode::kPermissionDenied);
   EXPECT_EQ(Raw(Of("operator").channel, "/pelab.v1.Sweeps/NoSuchMethod", "").code(),
             absl::StatusCode::kUnimplemented);
+}
+
+// --health: for probes that have no TLS, and for nothing else.
+TEST_F(MethodsTest, TheAddressOfHealthChecksAnswersNothingElse) {
+  options_.health = *rpc::ParseAddress("127.0.0.1:0", rpc::PortZero::kAllowed);
+  Restart();
+  const auto channel =
+      grpc::CreateChannel(coordinator_->health_address(), grpc::InsecureChannelCredentials());
+  EXPECT_TRUE(Raw(channel, "/grpc.health.v1.Health/Check", "").ok());
+  for (const auto& [method, who] : WhoMay()) {
+    EXPECT_EQ(Raw(channel, "/pelab.v1." + method, "").code(), absl::StatusCode::kUnimplemented)
+        << method;
+  }
+  EXPECT_EQ(
+      Raw(channel, "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo", "").code(),
+      absl::StatusCode::kUnimplemented);
+  CoordinatorOptions second = options_;
+  second.database = directory_ + "/other.db";
+  second.listen = {*rpc::ParseAddress("unix:" + directory_ + "/s2")};
+  second.health = *rpc::ParseAddress(coordinator_->health_address());
+  EXPECT_THAT(std::string(Coordinator::Start(second).status().message()),
+              testing::HasSubstr("another program listens there"));
 }
 
 }  // namespace

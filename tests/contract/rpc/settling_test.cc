@@ -86,6 +86,26 @@ class SettlingTest : public CoordinatorTest {
   std::unique_ptr<v1::Claims::Stub> claims_;
 };
 
+TEST_F(SettlingTest, ABudgetBeginsNothing) {
+  Registered();
+  v1::AdvanceRequest request;
+  request.mutable_sheet()->set_sheet("settled");
+  request.set_stopped_by("--budget 1h: 58m were spent");
+  v1::Settlement settlement;
+  ASSERT_TRUE(claims_->Advance(Context().get(), request, &settlement).ok());
+  EXPECT_EQ(settlement.next().round(), 1);
+  EXPECT_FALSE(settlement.has_open());
+  request.set_begin_round(1);
+  EXPECT_EQ(claims_->Advance(Context().get(), request, &settlement).error_code(),
+            grpc::StatusCode::INVALID_ARGUMENT);
+  request.set_begin_round(0);
+  for (const std::string& text : {std::string("two\nlines"), std::string(1001, 'x')}) {
+    request.set_stopped_by(text);
+    EXPECT_EQ(claims_->Advance(Context().get(), request, &settlement).error_code(),
+              grpc::StatusCode::INVALID_ARGUMENT);
+  }
+}
+
 TEST_F(SettlingTest, RoundsGoOnUntilTheClaimIsDecided) {
   const v1::Settlement registered = Registered();
   EXPECT_TRUE(registered.registered_now());

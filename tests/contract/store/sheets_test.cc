@@ -39,7 +39,7 @@ class SheetsTest : public StoreTest {
             .first_seed = round - 1,
             .end_seed = round,
             .cells_json = "[0]",
-            .sweep = std::move(sweep),
+            .sweep = std::make_shared<const SubmitSweep>(std::move(sweep)),
             .seeds = {.known = known, .seeds = seeds, .cells = cells},
             .now = 8};
   }

@@ -106,6 +106,9 @@ class StoreTest : public testing::TestWithParam<bool> {
       return sha256 == kWeightsHash ? kWeightsBytes : kOtherBytes;
     };
     options.dropped = dropped_callback_;
+    options.ended = [this](const std::vector<std::int64_t>& sweep_ids) {
+      ended_sweeps_.insert(ended_sweeps_.end(), sweep_ids.begin(), sweep_ids.end());
+    };
     options.staging = staging_;
     auto store = Store::Open(path_, options);
     ASSERT_TRUE(store.ok()) << store.status();
@@ -205,6 +208,7 @@ class StoreTest : public testing::TestWithParam<bool> {
   std::string path_;
   std::string gone_artifact_;  // there is no file with this hash
   std::function<void(std::vector<std::string>)> dropped_callback_;
+  std::vector<std::int64_t> ended_sweeps_;  // what StoreOptions::ended was told
   EpochStagingOptions staging_;
   std::unique_ptr<Store> store_;
   SliceStored slice_;

@@ -8,6 +8,7 @@ using state::JobState;
 using state::Outcome;
 using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::IsEmpty;
 
 class SweepsTest : public StoreTest {};
 INSTANTIATE_TEST_SUITE_P(Backends, SweepsTest, testing::Bool(),
@@ -108,6 +109,23 @@ TEST_P(SweepsTest, ASliceIsAppliedOnceAndNotToACancelledSweep) {
 
 TEST_P(SweepsTest, ASweepWithNothingToDoIsFinishedAtOnce) {
   EXPECT_EQ(SweepState(Submit("a", {})), "finished");
+  EXPECT_THAT(ended_sweeps_, ElementsAre(1));
+}
+
+TEST_P(SweepsTest, EachEndOfASweepIsToldOnce) {
+  Submit("a", {Cell(0, "k0"), Cell(1, "k1")}, false, 0, "[]");
+  Submit("b", {Cell(0, "k1")}, false, 0, "[]");
+  Attempt first = Assign(1);
+  Train(first, 0, 3);
+  Event(first.Next(SucceededEvent()));
+  EXPECT_THAT(ended_sweeps_, IsEmpty());
+  Attempt shared = Assign(2);
+  Event(shared.Next(FailedEvent(state::ErrorKind::kBadSpec, "bad")));
+  EXPECT_THAT(ended_sweeps_, ElementsAre(1, 2)) << "both end with their last job";
+  Do<Retried>(RetrySlice{.sweep_id = 1, .now = 6000});
+  Do<Cancelled>(CancelSweep{1, 7000});
+  Do<Cancelled>(CancelSweep{1, 8000});
+  EXPECT_THAT(ended_sweeps_, ElementsAre(1, 2, 1)) << "it was live again, and ends again";
 }
 
 }  // namespace

@@ -63,6 +63,14 @@ TEST_F(CliErrorsTest, Usage) {
   Expect({"extend", "quick"}, 2, "--seed is required");
   Expect({"workers", "drain"}, 2, "WORKER is required");
   Expect({"workers", "drain", "gpu1", "--mode", "gently"}, 2, "--mode");
+  Expect({"alloc"}, 2, "subcommand is required");
+  Expect({"alloc", "puase", "gpu"}, 2, "did you mean pause?");
+  Expect({"alloc", "pause", "gpu"}, 2, "--reason is required");
+  Expect({"alloc", "remove"}, 2, "QUEUE is required");
+  Expect({"alloc", "add"}, 2, "FILE is required");
+  Expect({"alloc", "add", file_.directory() + "/none.toml"}, 2, "none.toml");
+  Expect({"alloc", "add", Write("bad.toml", "[queue.gpu]\nslots = 0\n")}, 2,
+         "bad.toml:2:9: slots must be an integer from 1 to 1024, not 0");
   Expect({"admin"}, 2, "subcommand is required");
   Expect({"admin", "principal", "add", "alice"}, 2, "--role is required");
   Expect({"admin", "principal", "add", "alice", "--role", "boss"}, 2, "--role");
@@ -102,6 +110,7 @@ TEST_F(CliErrorsTest, NoCoordinator) {
   Expect({"retry", "quick", "--db", file_.path()}, 4, "no coordinator");
   Expect({"extend", "quick", "--seed", "5", "--db", file_.path()}, 4, "no coordinator");
   Expect({"workers", "drain", "gpu1", "--db", file_.path()}, 4, "no coordinator");
+  Expect({"alloc", "list", "--db", file_.path()}, 4, "no coordinator");
   Expect({"admin", "whoami", "--db", file_.path()}, 4, "no coordinator");
   Expect({"admin", "principal", "list", "--db", file_.path()}, 4, "no coordinator");
   Expect({"status", "--server", "nonsense"}, 2, "nonsense");

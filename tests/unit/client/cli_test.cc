@@ -10,6 +10,7 @@
 #include <fstream>
 #include <sstream>
 
+#include "core/base/build_info.h"
 #include "core/render/json.h"
 #include "core/results/rows.h"
 #include "tests/unit/client/cli_fixture.h"
@@ -454,10 +455,10 @@ TEST_F(CliTest, WhereOfEveryCommandAboutResults) {
 
 TEST(CliHelpTest, EveryCommandHasExamplesAndVersion) {
   for (const char* command :
-       {"run",      "submit",   "status",  "jobs",      "logs",    "cancel",  "pause",
-        "resume",   "priority", "retry",   "extend",    "results", "curves",  "ablation",
-        "deposits", "analyses", "analyze", "artifacts", "report",  "catalog", "workers",
-        "admin",    "audit",    "db",      "completion"}) {
+       {"run",      "submit",   "status",  "jobs",      "logs",      "cancel",  "pause",
+        "resume",   "priority", "retry",   "extend",    "results",   "curves",  "ablation",
+        "deposits", "analyses", "analyze", "artifacts", "report",    "catalog", "workers",
+        "alloc",    "admin",    "audit",   "db",        "completion"}) {
     const CliResult result = RunCli({command, "--help"});
     const std::string& help = result.out;
     EXPECT_EQ(result.code, 0);
@@ -471,7 +472,7 @@ TEST(CliHelpTest, EveryCommandHasExamplesAndVersion) {
     EXPECT_THAT(help, HasSubstr("[default: pelab.db]"));
   }
   EXPECT_EQ(RunCli({"--version"}).code, 0);
-  EXPECT_EQ(RunCli({"--version"}).out, "pelab " PELAB_VERSION "\n");
+  EXPECT_EQ(RunCli({"--version"}).out, "pelab " + VersionText() + "\n");
 }
 
 TEST(CliCompletionTest, BashScriptCompletesCommandsAndFlags) {

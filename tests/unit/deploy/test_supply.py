@@ -167,6 +167,7 @@ class LockFiles(Case):
     def test_the_scripts_say_what_is_wrong_and_fail(self):
         lock = self.write_lock("core/pages", {**LOCK, "lockfileVersion": 2})
         self.write_lock("tests/lint")
+        self.write_lock("tests/deploy")
         self.write("deploy/supply/advisories.json", {"advisories": []})
         status, _, errors = run_check("--root", self.folder)
         self.assertEqual(status, 1)
@@ -191,6 +192,7 @@ class Advisories(Case):
         super().setUp()
         self.write_lock("core/pages")
         self.write_lock("tests/lint")
+        self.write_lock("tests/deploy")
 
     def check(self, *entries, components=()):
         self.write("deploy/supply/advisories.json", {"advisories": entries})

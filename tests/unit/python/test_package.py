@@ -16,7 +16,7 @@ import pandas as pd
 import scipy.stats
 
 import pelab
-from pelab import _build, _cells, _columns, _compare, _statistics, _where
+from pelab import _build, _cells, _columns, _compare, _encoding, _statistics, _where
 from pelab._jobs import JobRows, template_of
 from pelab._remote import Coordinator
 from pelab.errors import InvalidInput, NotFound, PelabError, Refused
@@ -397,6 +397,48 @@ class Sheets(unittest.TestCase):
                 self.assertEqual(str(raised.exception),
                                  f"the coordinator at {address} does not know this request: it is "
                                  "of an older version")
+
+
+class Declarations(unittest.TestCase):
+    """What save_encoding writes of options and needs, and what it refuses."""
+
+    def test_a_choice(self):
+        form = pelab.choice("log", ["linear", "log"], "a form")
+        self.assertEqual(_encoding._option_json("form", form),
+                         {"name": "form", "type": "choice", "default": "log",
+                          "choices": ["linear", "log"], "help": "a form"})
+        for choices, said in (("linear", "write a list of names"), (5, "write a list of names"),
+                              (["log"], "1 choices; allowed: 2 to 32"),
+                              (["log", "log"], "a choice twice"),
+                              ([f"c{i}" for i in range(33)], "33 choices"),
+                              (["log", "Linear"], "a choice is 'Linear'"),
+                              (["log", 2], "a choice is 2"), (["log", "nan"], "none of false, inf"),
+                              (["a", "b"], "default 'log' is not one of a, b")):
+            with self.subTest(choices=choices), self.assertRaises(InvalidInput) as raised:
+                _encoding._option_json("form", pelab.choice("log", choices))
+            self.assertIn(said, str(raised.exception))
+
+    def test_needs(self):
+        for name, need, declared in (
+                ("model.mask", ["causal"], ["causal"]), ("model.heads", (4, 8), [4, 8]),
+                ("train.lr", pelab.between(0, 0.1), {"min": 0, "max": 0.1}),
+                ("model.final_norm", [True], [True])):
+            self.assertEqual(_encoding._need_json(name, need), declared)
+        for name, need, said in (
+                ("model.head", [4], "did you mean model.heads?"), ("pe.base", [4], "needs names"),
+                ("head_ablation.method", ["zero"], "allowed: a field of the model"),
+                (5, [4], "needs names 5"), ("model.mask", "causal", "write a list of allowed"),
+                ("model.mask", [], "write a list of allowed"), ("model.heads", 4, "write a list"),
+                ("model.mask", ["causel"], "did you mean causal?"),
+                ("model.heads", [None], "names None"), ("model.heads", [[4]], "names [4]"),
+                ("model.heads", pelab.between(5, 4), "leaves no value"),
+                ("model.heads", pelab.between(math.nan, 4), "leaves no value")):
+            with self.subTest(need=need), self.assertRaises(InvalidInput) as raised:
+                _encoding._need_json(name, need)
+            self.assertIn(said, str(raised.exception))
+        for low in ("1", None, True):
+            with self.assertRaises(InvalidInput):
+                pelab.between(low, 2)
 
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@
 #include "worker/trainer/analysis/example_correctness.h"
 #include "worker/trainer/analysis/head_ablation.h"
 #include "worker/trainer/analysis/layer_ablation.h"
+#include "worker/trainer/analysis/split_accuracy.h"
 #include "worker/trainer/protocol/error.h"
 
 namespace pelab::trainer {
@@ -91,6 +92,22 @@ Json RunExampleCorrectness(const experiment::Analysis& analysis, const AnalysisS
   return members;
 }
 
+Json RunSplitAccuracy(const experiment::Analysis& analysis, const AnalysisSubject& subject) {
+  const SplitAccuracy result =
+      ScoreSplits(subject.job, subject.decoder, subject.data, SplitAccuracyMaxExamples(analysis));
+  const Score& tested = result.splits[result.tested].score;
+  Json members = IntactMembers({tested.total, tested.correct, tested.loss}, subject);
+  members["splits"] = Json::array();
+  for (const SplitScore& split : result.splits) {
+    members["splits"].push_back({{"name", split.name},
+                                 {"total", split.score.total},
+                                 {"correct", split.score.correct},
+                                 {"nll", split.score.loss},
+                                 {"chance", split.chance}});
+  }
+  return members;
+}
+
 void CheckNothing(const experiment::Analysis&, const experiment::Job&) {}
 
 void CheckHeadAblation(const experiment::Analysis& analysis, const experiment::Job& job) {
@@ -115,6 +132,7 @@ const std::vector<AnalysisEntry>& AnalysisRegistry() {
       {"layer_ablation", 1, false, CheckLayerAblation, RunLayerAblation},
       {"cumulative_ablation", 1, false, CheckCumulativeAblation, RunCumulativeAblation},
       {"example_correctness", 1, false, CheckNothing, RunExampleCorrectness},
+      {"split_accuracy", 1, false, CheckNothing, RunSplitAccuracy},
   };
   return *table;
 }

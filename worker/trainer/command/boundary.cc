@@ -2,6 +2,7 @@
 
 #include <iostream>
 
+#include "core/base/build_info.h"
 #include "core/base/standard_descriptors.h"
 #include "core/experiment/canonical_json.h"
 #include "core/experiment/violation.h"
@@ -85,7 +86,7 @@ int Main(const std::vector<std::string>& words) {
       std::cout << HelpText();
       return FlushStandardOutput("pelab-trainer", kExitDone);
     case Command::kVersion:
-      std::cout << "pelab-trainer " PELAB_VERSION "\n";
+      std::cout << "pelab-trainer " << VersionText() << "\n";
       return FlushStandardOutput("pelab-trainer", kExitDone);
     case Command::kCapabilities:
       return FlushStandardOutput(

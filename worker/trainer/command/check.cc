@@ -36,7 +36,8 @@ constexpr std::int64_t kEntries = 3;  // of each parameter whose gradient is che
 
 struct Model {
   explicit Model(const Job& job, at::ScalarType type = at::kFloat)
-      : config(ModelConfigFrom(job, kClasses)), decoder(job, config, &parameters) {
+      : config(ModelConfigFrom(job, kClasses)),
+        decoder(job, config, &parameters, /*is_trial=*/true) {
     parameters.Materialize(job.seed, at::kCPU, type);
   }
   ModelConfig config;

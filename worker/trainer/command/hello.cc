@@ -3,8 +3,10 @@
 #include <ATen/ATen.h>
 
 #include <cmath>
+#include <cstdlib>
 #include <nlohmann/json.hpp>
 
+#include "core/base/build_info.h"
 #include "worker/trainer/parameters/torch_compat.h"
 
 namespace pelab::trainer {
@@ -45,6 +47,14 @@ void EmitHello(const Arguments& arguments, const Packing& packing, const Workben
                                   {"train_examples", data.train_examples},
                                   {"test_examples", data.test_examples()},
                                   {"data_sha256", DatasetSha256(data)}};
+  if (!BuildCommit().empty()) {
+    hello["commit"] = BuildCommit();
+    hello["dirty"] = BuildIsDirty();
+  }
+  // Which container image it runs in; whoever starts the container knows.
+  if (const char* image = std::getenv("PELAB_IMAGE"); image != nullptr && *image != '\0') {
+    hello["image"] = image;
+  }
   if (arguments.plain) hello["kernels"] = "plain";
   if (packing.width > 1) hello["members"] = packing.width;
   if (packing.measured) {

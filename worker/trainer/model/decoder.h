@@ -41,10 +41,10 @@ struct Batch {
 
 class Decoder {
  public:
-  // Declares its parameters in `parameters`, which must outlive the decoder. Copies `config`. `pe`
-  // replaces the job's own PE, for tests. Throws TrainerError(kBadSpec).
+  // Declares its parameters in `parameters`, which must outlive the decoder. Copies `config`.
+  // `is_trial` is that of PeContext. Throws TrainerError(kBadSpec).
   Decoder(const experiment::Job& job, const ModelConfig& config, ParameterSet* parameters,
-          std::unique_ptr<PositionalEncoding> pe = nullptr);
+          bool is_trial = false);
 
   // (B, C). `dropout` null: evaluation.
   at::Tensor Logits(const Batch& batch, const Dropout* dropout) const;

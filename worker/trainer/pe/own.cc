@@ -52,12 +52,18 @@ std::int64_t VersionSum(const std::vector<at::Tensor>& parameters,
   return sum;
 }
 
+OwnSource SourceOf(const PeContext& context) {
+  OwnSource source = ReadOwnSource(context.job, context.config);
+  if (context.is_trial) source.values.clear();
+  return source;
+}
+
 class Own : public PositionalEncoding {
  public:
   explicit Own(const PeContext& context)
       : config_(context.config),
         parameters_(*context.parameters),
-        modules_(std::make_shared<OwnModules>(ReadOwnSource(context.job, context.config))) {
+        modules_(std::make_shared<OwnModules>(SourceOf(context))) {
     if (Has("angles")) RequirePairs(context);
     const std::vector<OwnModule::Parameter>& of_file = modules_->parameters();
     for (std::size_t i = 0; i < of_file.size(); ++i) {

@@ -132,12 +132,13 @@ OwnModule::OwnModule(const OwnSource& source, std::optional<std::int64_t> seed)
   } catch (const std::exception& error) {
     FailAs(name_, "its file is no TorchScript archive that LibTorch can read", error);
   }
-  CheckDeclaration(extra.begin()->second, source);
+  const std::vector<std::pair<std::string, double>> options =
+      CheckDeclaration(extra.begin()->second, source);
   CheckModule(state_->module, source);
   const at::NoGradGuard no_grad;
   if (state_->module.find_method("configure")) {
     SeedGenerator(0);
-    Run("configure", {DictOf(source.sizes), DictOf(source.options)});
+    Run("configure", {DictOf(source.sizes), DictOf(options)});
   }
   if (seed && has_reset()) {
     SeedGenerator(*seed);

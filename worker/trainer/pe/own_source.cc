@@ -1,7 +1,7 @@
 #include "worker/trainer/pe/own_source.h"
 
 #include <algorithm>
-#include <cmath>
+#include <utility>
 
 #include "core/experiment/own_encoding.h"
 #include "worker/trainer/protocol/error.h"
@@ -25,28 +25,11 @@ void RequireSame(const OwnSource& source, const std::string& what, const std::st
           "its file declares " + what + " " + declared + "; allowed: that of the job, " + of_job);
 }
 
-// The number as a value of the option's type, which the catalog can check. A bool that is neither 0
-// nor 1 and an int with a fraction stay numbers, which are refused.
-catalog::Value OptionValue(const experiment::OwnOption& option, double number) {
-  if (option.type == catalog::FieldType::kBool && (number == 0 || number == 1)) return number == 1;
-  if (option.type == catalog::FieldType::kInt && std::trunc(number) == number) {
-    return static_cast<std::int64_t>(number);
-  }
-  return number;
-}
-
-void CheckOptions(const experiment::OwnEncoding& declared, const OwnSource& source) {
-  std::vector<std::string> in_file, in_job;
-  for (const experiment::OwnOption& option : declared.options) in_file.push_back(option.name);
-  for (const auto& [name, number] : source.options) in_job.push_back(name);
-  RequireSame(source, "the options", ListOf(in_file), ListOf(in_job));
-  for (std::size_t i = 0; i < in_file.size(); ++i) {
-    const std::string field = "pe." + in_file[i];
-    const catalog::Value value = OptionValue(declared.options[i], source.options[i].second);
-    const std::string allowed = catalog::CheckValue(declared.options[i].ToField(field), value);
-    if (allowed.empty()) continue;
-    FailOwn(source.name,
-            "the option " + in_file[i] + " is " + catalog::ToText(value) + "; allowed: " + allowed);
+void CheckNeeds(const experiment::OwnEncoding& declared, const OwnSource& source) {
+  for (const experiment::OwnNeed* need : experiment::UnmetNeeds(declared.needs, source.values)) {
+    FailOwn(source.name, need->field + " is " +
+                             catalog::ToText(source.values.find(need->field)->second) +
+                             "; allowed: what its file needs, " + need->InWords());
   }
 }
 
@@ -64,12 +47,14 @@ OwnSource ReadOwnSource(const experiment::Job& job, const ModelConfig& config) {
   source.sizes = {{"layers", config.layers},   {"heads", config.heads},
                   {"d_model", config.d_model}, {"head_size", config.head_dim()},
                   {"max_len", config.max_len}, {"causal", config.causal ? 1 : 0}};
-  source.options = experiment::OptionValues(job.Choice("pe.options"));
+  source.options = job.Choice("pe.options");
+  source.values = job.values;
   source.bytes = ReadNamedFile("encoding " + source.name, job.Choice("pe.file"));
   return source;
 }
 
-void CheckDeclaration(const std::string& declaration, const OwnSource& source) {
+std::vector<std::pair<std::string, double>> CheckDeclaration(const std::string& declaration,
+                                                             const OwnSource& source) {
   const std::string extra(experiment::kDeclarationName);
   if (declaration.empty()) {
     FailOwn(source.name,
@@ -81,7 +66,10 @@ void CheckDeclaration(const std::string& declaration, const OwnSource& source) {
   RequireSame(source, "the name", declared.name, source.name);
   RequireSame(source, "the methods", ListOf(declared.methods), ListOf(source.methods));
   RequireSame(source, "causal_only", YesOrNo(declared.causal_only), YesOrNo(source.causal_only));
-  CheckOptions(declared, source);
+  experiment::OptionValuesResult options = experiment::OptionValues(declared, source.options);
+  if (!options.problem.empty()) FailOwn(source.name, options.problem);
+  CheckNeeds(declared, source);
+  return std::move(options.values);
 }
 
 void FailOwn(const std::string& name, const std::string& problem) {

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/catalog/catalog.h"
 #include "core/experiment/job.h"
 #include "worker/trainer/config/config.h"
 
@@ -17,7 +18,8 @@ struct OwnSource {
   std::vector<std::string> methods;
   bool causal_only = false;
   std::vector<std::pair<std::string, std::int64_t>> sizes;  // for the module's `configure`
-  std::vector<std::pair<std::string, double>> options;      // likewise
+  std::string options;     // the job's pe.options, which only the declaration can read
+  catalog::Values values;  // the job's, for what the file needs of them
 
   bool Has(const std::string& method) const;
 };
@@ -26,8 +28,10 @@ struct OwnSource {
 // is another file.
 OwnSource ReadOwnSource(const experiment::Job& job, const ModelConfig& config);
 
-// Compares the declaration inside the file with the job. Throws TrainerError(kBadSpec).
-void CheckDeclaration(const std::string& declaration, const OwnSource& source);
+// Compares the declaration inside the file with the job. Returns the options that the module's
+// `configure` gets. Throws TrainerError(kBadSpec).
+std::vector<std::pair<std::string, double>> CheckDeclaration(const std::string& declaration,
+                                                             const OwnSource& source);
 
 // Throws TrainerError(kBadSpec): "encoding NAME: PROBLEM".
 [[noreturn]] void FailOwn(const std::string& name, const std::string& problem);

@@ -100,6 +100,9 @@ struct PeContext {
   const experiment::Job& job;
   const ModelConfig& config;
   ParameterSet* parameters;
+  // Of `pelab check`, which tries the encoding under masks and read-outs that are not the job's.
+  // What the encoding's file needs of a job is then not asked.
+  bool is_trial = false;
 };
 
 std::unique_ptr<PositionalEncoding> MakeNope(const PeContext& context);

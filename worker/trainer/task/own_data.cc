@@ -1,8 +1,8 @@
 #include "worker/trainer/task/own_data.h"
 
 #include <string>
+#include <utility>
 
-#include "core/safetensors/task_file.h"
 #include "worker/trainer/protocol/error.h"
 #include "worker/trainer/protocol/files.h"
 
@@ -27,6 +27,16 @@ void CheckFields(const experiment::Job& job, const catalog::Values& of_file) {
   }
 }
 
+// The split that the job tests on.
+std::size_t TestSplitOf(const experiment::Job& job, const experiment::OwnTask& declared) {
+  const experiment::OwnSplit* test = declared.Find(job.Choice("task.test"));
+  if (test == nullptr || test == &declared.splits.front()) {
+    Fail(job, "its file has no split " + job.Choice("task.test") + " to test on; it has " +
+                  declared.TestSplits());
+  }
+  return static_cast<std::size_t>(test - declared.splits.data());
+}
+
 void Append(const TaskFile& file, std::int32_t split, Dataset* data) {
   const std::int64_t columns = file.declared.by_position ? file.declared.length : 1;
   const auto copy = [](const std::vector<std::int32_t>& from, std::int64_t row, std::int64_t size,
@@ -44,27 +54,39 @@ void Append(const TaskFile& file, std::int32_t split, Dataset* data) {
 
 }  // namespace
 
-Dataset ReadOwnData(const experiment::Job& job) {
+TaskFile ReadOwnFile(const experiment::Job& job) {
   const std::string bytes =
       ReadNamedFile("data " + job.Choice("task.data"), job.Choice("task.file"));
-  const TaskFileResult read = ParseTaskFile(bytes);
+  TaskFileResult read = ParseTaskFile(bytes);
   if (!read.problem.empty()) Fail(job, read.problem);
   const experiment::OwnTask& declared = read.file.declared;
-  const experiment::OwnSplit* test = declared.Find(job.Choice("task.test"));
-  if (test == nullptr || test == &declared.splits.front()) {
-    Fail(job, "its file has no split " + job.Choice("task.test") + " to test on; it has " +
-                  declared.TestSplits());
+  const experiment::OwnSplit& test = declared.splits[TestSplitOf(job, declared)];
+  catalog::Values fields = experiment::FieldsOf(declared, test);
+  // A job of an older declaration has the chance of all classes, whichever are scored.
+  if (experiment::LeavesZeroOut(job) && test.chance_nonzero == job.Real("task.chance")) {
+    fields["task.chance"] = *test.chance_nonzero;
   }
-  CheckFields(job, experiment::FieldsOf(declared, *test));
+  CheckFields(job, fields);
+  return std::move(read.file);
+}
+
+Dataset ExamplesOf(const TaskFile& file, const std::vector<std::size_t>& splits) {
+  const experiment::OwnTask& declared = file.declared;
   Dataset data;
   data.length = declared.length;
-  data.train_examples = declared.splits.front().examples;
   data.label_min = declared.first_label;
   data.label_count = declared.classes;
   data.by_position = declared.by_position;
-  Append(read.file, 0, &data);
-  Append(read.file, static_cast<std::int32_t>(test - declared.splits.data()), &data);
+  for (const std::size_t split : splits) {
+    if (split == 0) data.train_examples = declared.splits.front().examples;
+    Append(file, static_cast<std::int32_t>(split), &data);
+  }
   return data;
+}
+
+Dataset ReadOwnData(const experiment::Job& job) {
+  const TaskFile file = ReadOwnFile(job);
+  return ExamplesOf(file, {0, TestSplitOf(job, file.declared)});
 }
 
 }  // namespace pelab::trainer

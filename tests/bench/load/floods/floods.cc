@@ -2,10 +2,8 @@
 // reader whose waits are measured before, during and after it, and a process that attacks.
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
 
 #include "absl/cleanup/cleanup.h"
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "core/base/status.h"
@@ -59,7 +57,7 @@ class Flood {
   absl::Status Prepare() {
     PELAB_ASSIGN_OR_RETURN(
         bench_, Bench::Start(options_, {"--heartbeat", "100ms", "--http", "127.0.0.1:0"}));
-    PELAB_RETURN_IF_ERROR(FindHttpPort());
+    PELAB_ASSIGN_OR_RETURN(target_.http_port, bench_->HttpPort());
     PELAB_ASSIGN_OR_RETURN(const v1::SubmitResponse base,
                            bench_->Submit(Document(kBaseSweep, 0, kBaseJobs, kEndlessEpochs)));
     for (int i = 0; i < kSmallSweeps; ++i) {
@@ -71,23 +69,6 @@ class Flood {
     PELAB_ASSIGN_OR_RETURN(reader_, HonestReader::Start(server().address()));
     target_.socket = options_.directory + "/s";
     return absl::OkStatus();
-  }
-
-  // The coordinator writes the port that it got to its log.
-  absl::Status FindHttpPort() {
-    const std::string path = options_.directory + "/server.log";
-    const auto find = [&] {
-      std::ifstream log(path);
-      const std::string text((std::istreambuf_iterator<char>(log)),
-                             std::istreambuf_iterator<char>());
-      static const std::string before = "pages on http://127.0.0.1:";
-      const std::size_t at = text.find(before);
-      if (at == std::string::npos) return false;
-      const std::size_t from = at + before.size();
-      return absl::SimpleAtoi(text.substr(from, text.find('/', from) - from), &target_.http_port);
-    };
-    if (Await(absl::Seconds(10), find)) return absl::OkStatus();
-    return absl::NotFoundError(absl::StrCat("no address of the pages in ", path));
   }
 
   void Calm() {

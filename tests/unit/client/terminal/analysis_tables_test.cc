@@ -80,6 +80,34 @@ TEST(LayerAblationTest, SeveralSeedsHaveTheIntervalOfTheirMean) {
   EXPECT_THAT(text, HasSubstr("55.0±63.5")) << "t(0.975, 1) * 0.0707 / sqrt(2)";
 }
 
+TEST(SplitAccuracyTest, OneLineForEachGroupAndSplit) {
+  const auto row = [](std::int64_t job, const std::string& correct) {
+    v1::AnalysisRow made = Row(job, "split_accuracy",
+                               R"({"total":50,"splits":[{"name":"train","total":100,)"
+                               R"("correct":90,"nll":0.5,"chance":0.25},{"name":"long",)"
+                               R"("total":50,"nll":2,"chance":0.125,"correct":)" +
+                                   correct + "}]}");
+    made.set_parameters_json(R"({"max_examples":0})");
+    return made;
+  };
+  const results::CellTable cells =
+      Cells({MakeJob(1, "rope", 0, kDone, 1), MakeJob(2, "rope", 1, kDone, 1),
+             MakeJob(3, "nope", 0, kDone, 1)});
+  // t(0.975, 1) * 0.0141421 / sqrt(2) = 0.1271.
+  EXPECT_EQ(SplitAccuracyText(cells, {row(1, "20"), row(2, "21"), row(3, "50")}, {}),
+            "split_accuracy\n"
+            "pe    task      split  accuracy  95% interval  chance  seeds\n"
+            "rope  distance  train    0.9000       ±0.0000  0.2500    2/2\n"
+            "rope  distance  long     0.4100       ±0.1271  0.1250    2/2\n"
+            "nope  distance  train    0.9000             -  0.2500    1/1\n"
+            "nope  distance  long     1.0000             -  0.1250    1/1\n");
+  const std::string unread =
+      SplitAccuracyText(cells, {row(1, "20"), Row(2, "split_accuracy", "{}")}, {});
+  EXPECT_THAT(unread, HasSubstr("rope  distance  long     0.4000"));
+  EXPECT_THAT(unread, HasSubstr("1/2"));
+  EXPECT_EQ(SplitAccuracyText(cells, {}, {}), "");
+}
+
 TEST(LayerAblationTest, AResultThatCannotBeReadIsSaid) {
   const std::string text =
       LayerAblationText(Cells({MakeJob(1, "rope", 0, kDone, 1)}),

@@ -17,6 +17,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "core/access/certificate_end.h"
 #include "core/access/openssl_handles.h"
 #include "core/base/file.h"
 #include "core/base/process.h"
@@ -201,6 +202,18 @@ TEST_F(CertificateAuthorityTest, TimesBeginEarlyAndEndAfterTheDays) {
   EXPECT_EQ(refusal(now_ - absl::Minutes(5) - absl::Seconds(1)), "certificate is not yet valid");
   EXPECT_EQ(refusal(issued->not_after - absl::Seconds(1)), "");
   EXPECT_EQ(refusal(issued->not_after + absl::Seconds(1)), "certificate has expired");
+}
+
+TEST_F(CertificateAuthorityTest, TheEndOfAFileIsThatOfItsFirstCertificate) {
+  const auto issued = Issue(Kind::kServer, {"host0"}, 30);
+  ASSERT_THAT(issued, IsOk());
+  const auto end = EndOfCertificate(issued->certificate_file);
+  ASSERT_THAT(end, IsOk());
+  EXPECT_EQ(*end, issued->not_after) << "that of the authority is later";
+  EXPECT_THAT(EndOfCertificate(issued->key_file),
+              StatusIs(absl::StatusCode::kFailedPrecondition,
+                       testing::HasSubstr("has no certificate in PEM form")));
+  EXPECT_EQ(EndOfCertificate(dir_ / "missing.pem").status().code(), absl::StatusCode::kNotFound);
 }
 
 TEST_F(CertificateAuthorityTest, SerialsDiffer) {

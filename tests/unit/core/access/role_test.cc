@@ -14,7 +14,7 @@ using testing::HasSubstr;
 
 TEST(RoleTest, NamesAreReadBack) {
   for (const v1::Role role :
-       {v1::ROLE_READER, v1::ROLE_SUBMITTER, v1::ROLE_OPERATOR, v1::ROLE_WORKER}) {
+       {v1::ROLE_READER, v1::ROLE_SUBMITTER, v1::ROLE_OPERATOR, v1::ROLE_WORKER, v1::ROLE_SCALER}) {
     EXPECT_EQ(ParseRole(NameOf(role)), role);
   }
   EXPECT_EQ(NameOf(v1::ROLE_SUBMITTER), "submitter");
@@ -39,6 +39,15 @@ TEST(RoleTest, EachRoleMayWhatTheLesserOnesMayExceptForWorkers) {
   EXPECT_FALSE(may(v1::ROLE_WORKER, v1::ROLE_READER));
   EXPECT_TRUE(may(v1::ROLE_WORKER, v1::ROLE_READER, /*worker_too=*/true));
   EXPECT_FALSE(may(v1::ROLE_UNSPECIFIED, v1::ROLE_READER));
+  EXPECT_TRUE(may(v1::ROLE_SCALER, v1::ROLE_READER));
+  EXPECT_TRUE(may(v1::ROLE_SCALER, v1::ROLE_SCALER));
+  EXPECT_FALSE(may(v1::ROLE_SCALER, v1::ROLE_SUBMITTER));
+  EXPECT_FALSE(may(v1::ROLE_SCALER, v1::ROLE_OPERATOR));
+  EXPECT_FALSE(may(v1::ROLE_SCALER, v1::ROLE_WORKER));
+  EXPECT_TRUE(may(v1::ROLE_OPERATOR, v1::ROLE_SCALER));
+  for (const v1::Role role : {v1::ROLE_READER, v1::ROLE_SUBMITTER, v1::ROLE_WORKER}) {
+    EXPECT_FALSE(may(role, v1::ROLE_SCALER)) << NameOf(role);
+  }
 }
 
 TEST(RoleTest, NamesOfPrincipalsAreShortAndPlain) {

@@ -163,6 +163,26 @@ TEST(BindingTest, ClaimsAboutHeadsNeedTheirAnalysis) {
   EXPECT_TRUE(CheckCanBeSettled(Bound(plain, without)).ok());
 }
 
+TEST(BindingTest, AccuracyOnASplitNeedsTheSplitAndItsAnalysis) {
+  const auto claim = [](const std::string& split) {
+    return Concat("  - {id: s, above: {metric: split_accuracy(", split,
+                  "), a: pe=rope, b: pe=nope}, where: protocol=clean}\n");
+  };
+  EXPECT_THAT(BindError(claim("long")),
+              HasSubstr("s.yaml:4:5: distance has no split long; its splits: train, test"));
+  const absl::Status lacking = CheckCanBeSettled(Bound(claim("train"), kTwoProtocols));
+  EXPECT_THAT(std::string(lacking.message()),
+              HasSubstr("claim s is about split_accuracy(train), but"));
+  EXPECT_THAT(std::string(lacking.message()), HasSubstr("needs analyses: [split_accuracy]"));
+  EXPECT_TRUE(CheckCanBeSettled(
+                  Bound(claim("train"), Concat(kTwoProtocols, "analyses: [split_accuracy]\n")))
+                  .ok());
+  const std::string eligible =
+      "  - {id: e, above: {metric: test_accuracy, a: pe=rope, b: pe=nope}, where: protocol=clean, "
+      "eligible: {metric: split_accuracy(lnog), above: 0.5}}\n";
+  EXPECT_THAT(BindError(eligible), HasSubstr("has no split lnog"));
+}
+
 TEST(BindingTest, ABrokenInlineSweepHasThePlaceOfItsKey) {
   const SheetResult read = ReadSheet(
       "name: s\nsweep: {name: t, pe: ropee, task: distance}\n"

@@ -45,7 +45,7 @@ inline void SetAccuracy(Outcomes& outcomes, std::size_t configuration,
     Outcome outcome = outcomes.Of(configuration, number);
     outcome.state = Outcome::State::kDone;
     outcome.values[name] = values[seed];
-    outcome.ablated = true;
+    outcome.analyses = {"head_ablation"};
     outcomes.Set(configuration, number, outcome);
   }
 }

@@ -109,7 +109,7 @@ TEST(EvidenceTest, AClaimAboutAblationsWaitsForThem) {
   SetAccuracy(outcomes, kRope, {0.9, 0.9, 0.9});
   SetAccuracy(outcomes, kRope, {1, 1, 1}, "deposit");
   Outcome trained = outcomes.Of(kRope, 1);
-  trained.ablated = false;
+  trained.analyses.clear();
   outcomes.Set(kRope, 1, trained);
   EXPECT_THAT(Weigh(sheet, sheet.claims[0], outcomes, 0, 40).seeds, SizeIs(1));
 }

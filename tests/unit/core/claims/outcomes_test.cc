@@ -1,5 +1,6 @@
 #include "core/claims/outcomes.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <limits>
@@ -10,6 +11,9 @@
 
 namespace pelab::claims {
 namespace {
+
+using testing::ElementsAre;
+using testing::IsEmpty;
 
 constexpr char kThreeLayers[] = R"(
 name: t
@@ -89,7 +93,7 @@ TEST_F(OutcomesTest, JobsAreFoundByConfigurationAndSeed) {
   EXPECT_EQ(outcomes.Of(0, 2).state, Outcome::State::kOpen);
   EXPECT_EQ(outcomes.Of(0, 7).state, Outcome::State::kOpen);
   EXPECT_EQ(outcomes.Of(1, 7).values.count("deposit(shallow)"), 0U);
-  EXPECT_FALSE(outcomes.Of(1, 7).ablated);
+  EXPECT_THAT(outcomes.Of(1, 7).analyses, IsEmpty());
 }
 
 TEST_F(OutcomesTest, TheLatestGenerationCounts) {
@@ -135,6 +139,23 @@ TEST_F(OutcomesTest, EpochsToAnAccuracyThatWasNeverReached) {
   EXPECT_EQ(outcomes.Of(0, 1).values.at("epochs_to(0.9)"), std::numeric_limits<double>::infinity());
 }
 
+TEST_F(OutcomesTest, AnAccuracyOnASplitWaitsForItsAnalysis) {
+  sheet_.sheet.claims.front().metric = "split_accuracy(train)";
+  EXPECT_TRUE(Needs(sheet_.sheet, "split_accuracy"));
+  v1::AnalysisRow row;
+  row.set_job_id(1);
+  row.set_analysis_id(7);
+  row.set_name("split_accuracy");
+  row.set_result_json(R"({"splits":[{"name":"train","total":8,"correct":6,"chance":0.1}]})");
+  rows_.splits = {row};
+  const Outcomes outcomes = Made({Job(1, 0, 0), Job(2, 0, 1)});
+  EXPECT_EQ(outcomes.Of(0, 0).values.at("split_accuracy(train)"), 0.75);
+  EXPECT_FALSE(outcomes.Of(0, 0).Lacks("split_accuracy(train)"));
+  EXPECT_TRUE(outcomes.Of(0, 1).Lacks("split_accuracy(train)"));
+  EXPECT_FALSE(outcomes.Of(0, 1).Lacks("test_accuracy"));
+  EXPECT_TRUE(outcomes.Of(0, 0).Lacks("max_drop"));
+}
+
 TEST_F(OutcomesTest, EachProtocolHasItsOwnAblation) {
   for (const std::int64_t job : {1, 2}) {
     AddAblation(job, 10 * job, "clean", "test", 2);
@@ -143,7 +164,7 @@ TEST_F(OutcomesTest, EachProtocolHasItsOwnAblation) {
   const Outcomes outcomes = Made({Job(1, 0, 0), Job(2, 1, 0)});
   EXPECT_EQ(outcomes.Of(0, 0).values.at("deposit(shallow)"), 0) << "layer 2 of 3 is not shallow";
   EXPECT_EQ(outcomes.Of(0, 0).values.at("deposit(2)"), 1);
-  EXPECT_TRUE(outcomes.Of(0, 0).ablated);
+  EXPECT_THAT(outcomes.Of(0, 0).analyses, ElementsAre("head_ablation"));
   EXPECT_EQ(outcomes.Of(0, 0).values.at("top_deeper"), 1);
   EXPECT_EQ(outcomes.Of(1, 0).values.at("deposit(shallow)"), 1);
   EXPECT_EQ(outcomes.Of(1, 0).values.at("deposit(2)"), 0);

@@ -38,7 +38,7 @@ Settled Settle(const BoundSheet& sheet, const Registration& registration, Values
     if (!round) return settled;
     for (const std::size_t cell : round->cells) {
       for (std::int64_t seed = round->first_seed; seed < round->end_seed; ++seed) {
-        Outcome outcome{.state = Outcome::State::kDone, .ablated = true};
+        Outcome outcome{.state = Outcome::State::kDone, .analyses = {"head_ablation"}};
         outcome.values["test_accuracy"] = outcome.values["deposit"] = values(cell, seed);
         outcomes.Set(cell, seed, outcome);
       }
@@ -137,7 +137,7 @@ TEST(RoundsTest, OpenCellsAreThoseWithoutAnOutcomeOrAnAblationThatAClaimNeeds) {
   const auto found = OpenCellsOf(sheet, *round, open, outcomes);
   ASSERT_THAT(found, SizeIs(1)) << "nope needs no ablation";
   EXPECT_EQ(found[0].configuration, kRope);
-  EXPECT_TRUE(found[0].lacks_ablation);
+  EXPECT_EQ(found[0].lacks, "deposit");
   std::vector<ClaimState> without_ablation = open;
   without_ablation[1].standing = Standing::kFutile;
   EXPECT_THAT(OpenCellsOf(sheet, *round, without_ablation, outcomes), IsEmpty());

@@ -2,6 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <set>
+#include <string>
+#include <vector>
+
 #include "core/experiment/canonical_json.h"
 
 namespace pelab::experiment {
@@ -88,6 +93,62 @@ TEST(CellMakerTest, ProtocolsThatGiveTheSameJobs) {
       "name: a\nprotocol: [clean, published]\npe: nope\ntask: {name: distance, data_seed: 2, "
       "definition: clean, split: disjoint}\nseed: 0..3\n" +
       std::string(kSmall)));
+}
+
+// The cells as "rope distance 0", in their order.
+std::vector<std::string> Listed(const Sweep& sweep) {
+  std::vector<std::string> cells;
+  for (std::uint64_t i = 0; i < sweep.cells(); ++i) {
+    const auto cell = sweep.At(i);
+    if (!cell) continue;
+    cells.push_back(cell->pe_label + " " + cell->task_label + " " + std::to_string(cell->job.seed));
+  }
+  return cells;
+}
+
+TEST(CellMakerTest, OrdersOfTheSameCells) {
+  const auto sweep_of = [](const std::string& order) {
+    return SweepOf("name: a\npe: [rope, nope]\ntask: [distance, counting]\nseed: 3..5\n" + order +
+                   std::string(kSmall));
+  };
+  const std::vector<std::string> seeds_first = {
+      "rope distance 3", "rope distance 4", "rope distance 5", "rope counting 3",
+      "rope counting 4", "rope counting 5", "nope distance 3", "nope distance 4",
+      "nope distance 5", "nope counting 3", "nope counting 4", "nope counting 5"};
+  EXPECT_EQ(Listed(sweep_of("")), seeds_first);
+  EXPECT_EQ(Listed(sweep_of("order: seeds_first\n")), seeds_first);
+  EXPECT_EQ(Listed(sweep_of("order: cells_first\n")),
+            (std::vector<std::string>{"rope distance 3", "rope counting 3", "nope distance 3",
+                                      "nope counting 3", "rope distance 4", "rope counting 4",
+                                      "nope distance 4", "nope counting 4", "rope distance 5",
+                                      "rope counting 5", "nope distance 5", "nope counting 5"}));
+  const Sweep random = sweep_of("order: random\n");
+  std::vector<std::string> mixed = Listed(random);
+  EXPECT_EQ(Listed(sweep_of("order: random\n")), mixed) << "the same again";
+  EXPECT_NE(mixed, seeds_first);
+  std::vector<std::string> all = seeds_first;
+  std::sort(mixed.begin(), mixed.end());
+  std::sort(all.begin(), all.end());
+  EXPECT_EQ(mixed, all) << "each cell once";
+  EXPECT_EQ(ExpectTheSame(sweep_of("order: cells_first\n")), 12);
+  EXPECT_EQ(ExpectTheSame(random), 12);
+  const Extension more = Extend(sweep_of("order: cells_first\n"), "7..8");
+  ASSERT_TRUE(more.sweep) << more.problem;
+  const std::vector<std::string> extended = Listed(*more.sweep);
+  EXPECT_EQ(extended.size(), 20u);
+  EXPECT_EQ(extended[12], "rope distance 7") << "the earlier cells keep their places";
+  EXPECT_EQ(extended[13], "rope counting 7");
+  EXPECT_EQ(extended[19], "nope counting 8");
+}
+
+TEST(CellMakerTest, ARandomOrderHasEachCellOnceForEverySize) {
+  for (int seeds = 1; seeds <= 70; ++seeds) {
+    const std::vector<std::string> cells = Listed(
+        SweepOf("name: a\npe: [rope, nope, alibi]\ntask: distance\norder: random\nseed: 1.." +
+                std::to_string(seeds) + "\n" + std::string(kSmall)));
+    EXPECT_EQ(cells.size(), 3u * seeds);
+    EXPECT_EQ(std::set<std::string>(cells.begin(), cells.end()).size(), cells.size()) << seeds;
+  }
 }
 
 TEST(CellMakerTest, SeedsThatWereAdded) {

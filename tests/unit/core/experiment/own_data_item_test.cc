@@ -57,6 +57,15 @@ std::string CleanSpec(const std::string& readout, const std::string& task) {
          R"("lr":0.0001,"schedule":"cosine","warmup_fraction":0.06,"weight_decay":0.00001}})";
 }
 
+TEST(OwnDataItemTest, TheSplitsOfEachCell) {
+  const SweepResult result =
+      ParseTask("[{name: own, file: mine.safetensors, test: long}, distance]");
+  ASSERT_TRUE(result.sweep.has_value()) << SaidOf(result).front();
+  EXPECT_THAT(result.sweep->SplitsOf(result.sweep->At(0)->job),
+              ElementsAre("train", "test", "long"));
+  EXPECT_THAT(result.sweep->SplitsOf(result.sweep->At(1)->job), ElementsAre("train", "test"));
+}
+
 TEST(OwnDataItemTest, TheSpecHasWhatTheFileDeclares) {
   const SweepResult result = ParseTask("{name: own, file: mine.safetensors}");
   ASSERT_THAT(SaidOf(result), IsEmpty());
@@ -195,6 +204,33 @@ TEST(OwnDataItemTest, WorksUnderThePublishedProtocol) {
                                        {{"file:mine.safetensors", DeclaredData("classes", "21")}},
                                        "protocol: published\n");
   EXPECT_THAT(SaidOf(beyond), ElementsAre(HasSubstr("(constraint labels-fit)")));
+}
+
+// Chance among the scored examples is that of the declaration; without it, keys are as before.
+TEST(OwnDataItemTest, ChanceIsThatOfTheScoredExamples) {
+  std::string declared = DeclaredData("classes", "3");
+  const std::string before = declared;
+  declared.replace(declared.find("\"chance\":0.5,"), 13, "\"chance\":0.5,\"chance_nonzero\":0.75,");
+  const auto cell = [](const std::string& json, const std::string& settings,
+                       const std::string& more = "") {
+    const SweepResult result = ParseTask("{name: own, file: mine.safetensors" + settings + "}",
+                                         {{"file:mine.safetensors", json}}, more);
+    EXPECT_THAT(SaidOf(result), IsEmpty());
+    return *result.sweep->At(0);
+  };
+  const std::string nonzero = ", scored_classes: nonzero";
+  EXPECT_EQ(ChanceAccuracy(cell(declared, nonzero).job), 0.75);
+  EXPECT_EQ(ChanceAccuracy(cell(declared, nonzero + ", test: long").job), 0.25);
+  EXPECT_EQ(ChanceAccuracy(cell(before, nonzero).job), 0.5);
+  EXPECT_EQ(ChanceAccuracy(cell(declared, "").job), 0.5);
+  EXPECT_EQ(cell(declared, "").key, cell(before, "").key);
+  const Cell published = cell(declared, "", "protocol: published\n");
+  EXPECT_EQ(published.job.Choice("task.scored_classes"), "nonzero");
+  EXPECT_EQ(ChanceAccuracy(published.job), 0.75) << "the protocol decides what is scored";
+  // Labels from 1 on have no class 0 if labels are classes.
+  declared.replace(declared.find("\"first_label\":0"), 15, "\"first_label\":1");
+  EXPECT_EQ(ChanceAccuracy(cell(declared, nonzero).job), 0.75);
+  EXPECT_EQ(ChanceAccuracy(cell(declared, nonzero + ", label_space: vocabulary").job), 0.5);
 }
 
 TEST(OwnDataItemTest, TheModelMustHaveThePositions) {

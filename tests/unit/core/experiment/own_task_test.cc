@@ -64,6 +64,42 @@ TEST(OwnTaskTest, HashSizeAndHelpMayBeAbsent) {
   EXPECT_FALSE(ParseOwnTask(DeclaredData("padded", "")).task.padded);
 }
 
+// Older declarations do not have it.
+TEST(OwnTaskTest, TheChanceWithoutClassZeroMayBeThere) {
+  std::string json = DeclaredData();
+  EXPECT_EQ(ParseOwnTask(json).task.splits[1].chance_nonzero, std::nullopt);
+  json.replace(json.find("\"chance\":0.5,"), 13, "\"chance\":0.5,\"chance_nonzero\":0.75,");
+  const OwnTaskResult read = ParseOwnTask(json);
+  ASSERT_EQ(read.problem, "");
+  EXPECT_EQ(read.task.splits[1].chance_nonzero, 0.75);
+  EXPECT_EQ(read.task.splits[2].chance_nonzero, std::nullopt);
+  EXPECT_EQ(ToJson(ParseOwnTask(ToJson(read.task)).task), ToJson(read.task));
+  json.replace(json.find("0.75"), 4, "1.75");
+  EXPECT_EQ(ParseOwnTask(json).problem, "split test.chance_nonzero must be from 0 to 1");
+}
+
+// Older declarations do not have it, and no field of a job depends on it.
+TEST(OwnTaskTest, TheLongestSequenceOfASplitMayBeThere) {
+  const OwnTask older = ParseOwnTask(DeclaredData()).task;
+  EXPECT_EQ(older.splits[2].longest, 0);
+  std::string json = DeclaredData();
+  const std::string repeats = "\"repeats\":12";
+  const std::size_t end = json.find(repeats) + repeats.size();
+  const auto with = [&](const std::string& value) {
+    std::string changed = json;
+    return ParseOwnTask(changed.insert(end, ",\"longest\":" + value));
+  };
+  const OwnTaskResult read = with("64");
+  ASSERT_EQ(read.problem, "");
+  EXPECT_EQ(read.task.splits[2].longest, 64);
+  EXPECT_EQ(FieldsOf(read.task, read.task.splits[2]), FieldsOf(older, older.splits[2]));
+  EXPECT_EQ(ToJson(ParseOwnTask(ToJson(read.task)).task), ToJson(read.task));
+  EXPECT_NE(ToJson(read.task), ToJson(older));
+  for (const char* wrong : {"0", "65", "-1", "1e3", "3.5", "\"64\"", "null", "[64]"}) {
+    EXPECT_EQ(with(wrong).problem, "split long.longest must be an integer from 1 to 64") << wrong;
+  }
+}
+
 TEST(OwnTaskTest, EverySplitHasItsFields) {
   const OwnTask task = ParseOwnTask(DeclaredByPosition()).task;
   const auto text = [](const char* value) { return catalog::Value(std::string(value)); };

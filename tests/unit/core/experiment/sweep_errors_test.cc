@@ -240,7 +240,8 @@ const Case kCases[] = {
      "s.yaml:3:16: unknown pe \"roppe\"; did you mean rope? …"},
     {"AnalysisTypo", "analyses: [head_ablatoin]",
      "s.yaml:3:12: unknown analysis \"head_ablatoin\"; did you mean head_ablation? known: "
-     "cumulative_ablation, example_correctness, head_ablation, layer_ablation"},
+     "cumulative_ablation, example_correctness, head_ablation, layer_ablation, "
+     "split_accuracy"},
     {"AnalysisField", "analyses: {name: head_ablation, methd: zero}",
      "s.yaml:3:33: unknown field of analysis head_ablation \"methd\"; did you mean method? …"},
     {"AnalysisTwice", "analyses: [head_ablation, head_ablation]",

@@ -190,6 +190,33 @@ TEST(CellsTest, OneSeedEach) {
   EXPECT_EQ(table.cells[1].summary.failed, 1);
 }
 
+v1::JobRow OwnJob(std::int64_t id, char digit, const std::string& chance,
+                  const std::string& scored = "all") {
+  v1::JobRow job = MakeJob(id, "rope", 0, kDone, 100);
+  job.set_task("own:toy");
+  job.set_spec_json(Concat(R"({"format":1,"pe":{"name":"rope"},"seed":0,"task":{"chance":)", chance,
+                           R"(,"file":")", std::string(64, digit),
+                           R"(","name":"own","scored_classes":")", scored, R"("}})"));
+  return job;
+}
+
+TEST(CellsTest, HashesAreShortForPeopleAndWholeInJson) {
+  CellTable table = Build({OwnJob(1, 'a', "0.5"), OwnJob(2, 'b', "0.25")});
+  EXPECT_THAT(table.columns, ElementsAre("pe", "task", "task.file"));
+  EXPECT_EQ(table.cells[0].Label(), "rope own:toy aaaaaaaa");
+  EXPECT_EQ(ToJson(table, table.cells[1])["task.file"], std::string(64, 'b'));
+  OneSeedEach(table);
+  EXPECT_EQ(table.cells[1].Label(), "rope own:toy bbbbbbbb seed 0");
+  EXPECT_EQ(table.cells[1].values[2], std::string(64, 'b'));
+}
+
+TEST(CellsTest, ChanceIsToldUnlessItFollows) {
+  const CellTable scored = Build({OwnJob(1, 'a', "0.5"), OwnJob(2, 'a', "0.25", "nonzero")});
+  EXPECT_THAT(scored.columns, ElementsAre("pe", "task", "task.scored_classes"));
+  const CellTable alone = Build({OwnJob(1, 'a', "0.5"), OwnJob(2, 'a', "0.25")});
+  EXPECT_THAT(alone.columns, ElementsAre("pe", "task", "task.chance"));
+}
+
 TEST(CellsTest, UnknownNamesAreRefused) {
   EXPECT_THAT(std::string(BuildCells({}, "accuracy", {}).status().message()),
               HasSubstr("known: test_accuracy"));

@@ -63,6 +63,48 @@ TEST(MetricsTest, IndicesOfOneKindOfAblation) {
                         "hygiene, data or target"));
 }
 
+v1::AnalysisRow Splits(std::int64_t job, std::int64_t analysis, const std::string& splits) {
+  v1::AnalysisRow row;
+  row.set_job_id(job);
+  row.set_analysis_id(analysis);
+  row.set_name("split_accuracy");
+  row.set_result_json(R"({"splits":[)" + splits + "]}");
+  return row;
+}
+
+TEST(MetricsTest, AccuraciesOfSplits) {
+  const Metric of_long = *ParseMetric("split_accuracy(long)");
+  EXPECT_EQ(of_long.source, Metric::Source::kSplit);
+  EXPECT_EQ(of_long.split, "long");
+  EXPECT_TRUE(IsShare(of_long));
+  for (const char* bad : {"split_accuracy", "split_accuracy()", "split_accuracy(Long)",
+                          "split_accuracy(long", "split_accuracy(a b)"}) {
+    EXPECT_THAT(std::string(ParseMetric(bad).status().message()), HasSubstr("split_accuracy(name)"))
+        << bad;
+  }
+  const std::string train = R"({"name":"train","total":10,"correct":9,"chance":0.1},)";
+  const auto values =
+      SplitValues({Splits(1, 5, train + R"({"name":"long","total":20,"correct":5,"chance":0.1})"),
+                   Splits(1, 6, train + R"({"name":"long","total":4,"correct":4,"chance":0.1})"),
+                   Splits(1, 7, train + R"({"name":"long","total":20,"correct":6,"chance":0.1})"),
+                   Splits(2, 8, R"({"name":"train","total":10,"correct":1,"chance":0.1})"),
+                   Splits(3, 9, R"({"name":"long","total":10,"correct":11,"chance":0.1})"),
+                   Splits(4, 10, R"({"name":"long","total":0,"correct":0,"chance":0.1})"),
+                   Splits(5, 11, R"({"name":7})")},
+                  of_long);
+  ASSERT_TRUE(values.ok()) << values.status();
+  EXPECT_EQ(*values, (MetricValues{{1, 0.3}})) << "most examples, then the newest";
+  EXPECT_TRUE(SplitValues({}, of_long)->empty());
+  EXPECT_THAT(
+      std::string(
+          SplitValues(
+              {Splits(1, 5, train + R"({"name":"test","total":2,"correct":1,"chance":0.1})")},
+              of_long)
+              .status()
+              .message()),
+      HasSubstr("have no such split; their splits: train, test"));
+}
+
 TEST(MetricsTest, CellsOfValuesThatAreNotInTheRows) {
   const MetricValues values = {{1, 12.0}, {2, 14.0}};
   const JobList jobs({MakeJob(1, "rope", 0, v1::JOB_STATE_SUCCEEDED, 1),

@@ -47,6 +47,7 @@ TEST(TaskFileTest, SequenceTargetsAndDefaults) {
   EXPECT_EQ(declared.splits[0].examples, 3);
   EXPECT_EQ(declared.splits[0].targets, 3);
   EXPECT_EQ(declared.splits[0].repeats, 0);
+  EXPECT_EQ(declared.splits[0].longest, 4);
   EXPECT_DOUBLE_EQ(declared.splits[0].chance, 2.0 / 3);
   EXPECT_EQ(declared.splits[1].examples, 3);
   EXPECT_EQ(declared.splits[1].targets, 3);
@@ -81,6 +82,50 @@ TEST(TaskFileTest, TargetsByPositionWithLengths) {
   EXPECT_EQ(splits[1].examples, 3);
   EXPECT_EQ(splits[1].targets, 5);
   EXPECT_DOUBLE_EQ(splits[1].chance, 2.0 / 5);
+}
+
+TEST(TaskFileTest, WithoutClassZeroTheBestConstantAnswerIsAnother) {
+  DataFile file = SmallDataByPosition();
+  const auto nonzero = [&](std::size_t split) {
+    return ReadGood(file).declared.splits[split].chance_nonzero;
+  };
+  // The targets of train are 2 0 2 1 2 1, those of test 0 2 2 1 1.
+  EXPECT_EQ(nonzero(0), 3.0 / 5);
+  EXPECT_EQ(nonzero(1), 2.0 / 4);
+  file.metadata["chance"] = "0.25";
+  EXPECT_EQ(nonzero(0), 3.0 / 5);
+  EXPECT_EQ(nonzero(1), std::nullopt) << "what the file says holds";
+}
+
+TEST(TaskFileTest, ClassZeroIsTheSmallestLabel) {
+  DataFile file = SmallData();
+  file.metadata["first_label"] = "-3";
+  // Class 0 is the most frequent one of train, and label 0 is class 3.
+  file.Set<std::int32_t>("targets", {6}, {-3, 0, -3, 0, -2, -3});
+  const std::vector<OwnSplit> splits = ReadGood(file).declared.splits;
+  EXPECT_EQ(splits[0].chance, 2.0 / 3);
+  EXPECT_EQ(splits[0].chance_nonzero, 1.0);
+  EXPECT_EQ(splits[1].chance, 1.0 / 3);
+  EXPECT_EQ(splits[1].chance_nonzero, 1.0 / 2);
+}
+
+TEST(TaskFileTest, ASplitOfClassZeroAloneHasNoOtherChance) {
+  DataFile file = SmallData();
+  file.Set<std::int32_t>("targets", {6}, {1, 0, 1, 0, 0, 0});
+  const std::vector<OwnSplit> splits = ReadGood(file).declared.splits;
+  EXPECT_EQ(splits[0].chance_nonzero, 1.0);
+  EXPECT_EQ(splits[1].chance_nonzero, std::nullopt);
+  file.metadata["first_label"] = "-1";
+  EXPECT_EQ(ReadGood(file).declared.splits[0].chance_nonzero, std::nullopt)
+      << "no target is of class 0";
+}
+
+TEST(TaskFileTest, EachSplitHasItsLongestSequence) {
+  DataFile file = SmallData();
+  file.Set<std::int64_t>("lengths", {6}, {2, 4, 1, 3, 4, 4});  // splits 0 1 0 0 1 1
+  const TaskFile read = ReadGood(file);
+  EXPECT_EQ(read.declared.splits[0].longest, 3);
+  EXPECT_EQ(read.declared.splits[1].longest, 4);
 }
 
 TEST(TaskFileTest, WholeLengthsAreNoPadding) {

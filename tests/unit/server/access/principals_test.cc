@@ -109,7 +109,7 @@ TEST(RatesTest, ABucketIsFilledAgain) {
 TEST(MethodsTest, EveryMethodSaysWhatItNeeds) {
   const auto methods = Methods::Build();
   ASSERT_THAT(methods, IsOk());
-  EXPECT_EQ(methods->all().size(), 40u);
+  EXPECT_EQ(methods->all().size(), 53u);
   const Methods::Method* submit = methods->Find("/pelab.v1.Sweeps/Submit");
   ASSERT_NE(submit, nullptr);
   EXPECT_EQ(submit->name, "Sweeps/Submit");

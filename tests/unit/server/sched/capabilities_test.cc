@@ -36,6 +36,21 @@ TEST(Capabilities, EncodingsFromFilesAreAPeLikeOthers) {
             "its trainer has no pe own");
 }
 
+// The trainer may be newer than the daemon, which would not fetch the file for it.
+TEST(Capabilities, ADaemonThatFetchesNoFilesGetsNoJobThatNeedsOne) {
+  Capabilities has = Parse("{}");
+  has.set_fetches_files(false);
+  EXPECT_EQ(has.WhyNot(kCpu, {.pe = "rope", .task = "distance", .device_kind = "any"}), "");
+  for (const store::Requirement& job :
+       {store::Requirement{.pe = "own", .task = "distance", .device_kind = "any"},
+        store::Requirement{.pe = "rope", .task = "own:induction", .device_kind = "any"}}) {
+    EXPECT_THAT(has.WhyNot(kCpu, job), HasSubstr("upgrade its pelab-worker"));
+    has.set_fetches_files(true);
+    EXPECT_EQ(has.WhyNot(kCpu, job), "");
+    has.set_fetches_files(false);
+  }
+}
+
 TEST(Capabilities, AnalysesMustBeThereInTheirVersion) {
   const Capabilities has =
       Parse(R"({"analyses":[{"name":"head_ablation","version":2},{"name":"layer_ablation",)"

@@ -217,6 +217,7 @@ TEST_F(PrincipalsTest, ASpentBudgetStartsNothingAndWhatRunsEnds) {
   Pass(absl::Seconds(40), "w", link, first);
   SucceedFor(first[0], 40);  // the other one has taken 40 too
   ASSERT_THAT(link->assignments, SizeIs(3));
+  EXPECT_THAT(spent_, IsEmpty());
   Pass(absl::Seconds(10), "w", link, {first[1], link->assignments[2]});
   EXPECT_EQ(scheduler_->WaitingReason(sweep),
             "alice has used 100 of 100 GPU seconds; an operator can raise this (pelab admin "
@@ -230,6 +231,23 @@ TEST_F(PrincipalsTest, ASpentBudgetStartsNothingAndWhatRunsEnds) {
   SucceedFor(link->assignments[2], 10);
   EXPECT_EQ(Text("SELECT count(*) FROM jobs WHERE state = 'succeeded'"), "3");
   EXPECT_THAT(link->assignments, SizeIs(4));
+  EXPECT_EQ(spent_, std::vector<std::string>({"alice"})) << "once";
+}
+
+TEST_F(PrincipalsTest, ABudgetThatWasRaisedIsToldOfAgain) {
+  SetPrincipal("alice", {.gpu_seconds = 10});
+  SubmitOf("alice", "a", 2);
+  const auto link = ConnectGpus("w", 1);
+  SucceedFor(link->assignments.at(0), 10);
+  EXPECT_EQ(spent_.size(), 1u) << "also if nothing of hers waits";
+  SetPrincipal("alice", {.gpu_seconds = 15, .gpu_seconds_used = 10});
+  EXPECT_EQ(spent_.size(), 1u);
+  ASSERT_THAT(link->assignments, SizeIs(2));
+  SucceedFor(link->assignments[1], 5);
+  EXPECT_EQ(spent_, std::vector<std::string>({"alice", "alice"}));
+  SetPrincipal("alice", {.gpu_seconds = 12, .gpu_seconds_used = 15});
+  SubmitOf("alice", "b", 1);
+  EXPECT_EQ(spent_.size(), 2u) << "who sets less than was used knows it";
 }
 
 TEST_F(PrincipalsTest, WhatWasUsedBeforeTheStartCounts) {

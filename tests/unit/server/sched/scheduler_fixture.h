@@ -47,11 +47,14 @@ class SchedulerTest : public testing::Test {
   SchedulerTest() { MakeScheduler(); }
 
   void MakeScheduler() {
-    scheduler_ =
-        std::make_unique<Scheduler>(world_, world_, world_,
-                                    SchedulerOptions{.lease = absl::Seconds(20),
-                                                     .longest_silence = longest_silence_,
-                                                     .token = [this] { return ++token_; }});
+    scheduler_ = std::make_unique<Scheduler>(
+        world_, world_, world_,
+        SchedulerOptions{
+            .lease = absl::Seconds(20),
+            .longest_silence = longest_silence_,
+            .token = [this] { return ++token_; },
+            .on_dispatch = [this](absl::Duration waited) { waits_.push_back(waited); },
+            .on_spent = [this](const Account& account) { spent_.push_back(account.name()); }});
     world_.on_change = [this](bool works) { scheduler_->StorageWorks(works); };
     scheduler_->Start();
   }
@@ -138,6 +141,22 @@ class SchedulerTest : public testing::Test {
     world_.Settle();
     return link;
   }
+  // A worker of one slot that has so much time left, and gives its jobs back `margin` before.
+  std::shared_ptr<Link> ConnectFor(const std::string& id, absl::Duration time_left,
+                                   absl::Duration margin) {
+    const auto hello =
+        Do<store::WorkerStored>(store::WorkerHello{.worker_id = id, .slots_json = "[]"});
+    auto link = std::make_shared<Link>();
+    scheduler_->Connected({.worker_id = id,
+                           .slots = {{0, "cpu", "cpu", 0}},
+                           .capabilities = *Capabilities::Parse("{}"),
+                           .drain = hello.drain,
+                           .time_left = time_left,
+                           .margin = margin},
+                          link, {});
+    world_.Settle();
+    return link;
+  }
   // A worker whose slots each take up to `pack` jobs of one configuration.
   std::shared_ptr<Link> ConnectPacking(const std::string& id, int slots, int pack,
                                        const std::vector<store::Held>& held = {},
@@ -177,7 +196,9 @@ class SchedulerTest : public testing::Test {
   // Applies from the next MakeScheduler on.
   absl::Duration longest_silence_ = absl::InfiniteDuration();
   std::uint64_t token_ = 0;
-  std::string owner_;  // of the sweeps that are submitted from now on
+  std::vector<absl::Duration> waits_;  // of the jobs that were assigned
+  std::vector<std::string> spent_;     // principals of which on_spent told
+  std::string owner_;                  // of the sweeps that are submitted from now on
   std::map<std::int64_t, std::string> owners_;
   std::unique_ptr<Scheduler> scheduler_;
 };

@@ -269,6 +269,19 @@ TEST_F(SchedulerTest, TheReasonOfALossOutlivesARefusedWrite) {
   EXPECT_EQ(Text("SELECT error FROM attempts WHERE number = 1"), "worker w ended");
 }
 
+// An attempt that its worker never saw costs the job nothing, even if a full disk delays the write.
+TEST_F(SchedulerTest, WhatIsNoLossStaysNoneAfterARefusedWrite) {
+  Submit("s", 1);
+  Connect("id-1", 1, {}, "{}", "gpu-7");
+  world_.disk_full = true;
+  scheduler_->WorkerGone("gpu-7", "its node has failed");
+  world_.Settle();
+  world_.disk_full = false;
+  world_.Advance(absl::Seconds(30));
+  EXPECT_EQ(Text("SELECT outcome FROM attempts"), "preempted");
+  EXPECT_EQ(Text("SELECT lost_attempts FROM jobs"), "0");
+}
+
 TEST_F(SchedulerTest, ALossNamesTheWorkerAsPeopleSeeIt) {
   Submit("s", 1);
   const auto first = Connect("3acd1d38-fab7", 1, {}, "{}", "gpu1");
@@ -413,6 +426,34 @@ TEST_F(SchedulerTest, ReconnectingSendsWhatDidNotArriveAndTellsWhatIsLost) {
   EXPECT_EQ(second->assignments.size(), 2u) << "and the lost one's job runs again";
 }
 
+// Its programs were replaced before it had begun the job.
+TEST_F(SchedulerTest, AWorkerThatComesBackUnableIsNotSentItsJobAgain) {
+  Submit("s", 1);
+  Connect("w1", 1);
+  const auto unable = Connect("w1", 1, {}, R"({"pes": []})");
+  EXPECT_TRUE(unable->assignments.empty());
+  EXPECT_EQ(Text("SELECT outcome FROM attempts"), "preempted");
+  EXPECT_EQ(Text("SELECT lost_attempts FROM jobs"), "0");
+  EXPECT_EQ(Connect("w2", 1)->assignments.size(), 1u);
+  // It takes what it can run.
+  const auto able = Connect("w1", 2);
+  Submit("t", 1);
+  EXPECT_EQ(able->assignments.size(), 1u);
+}
+
+// It connects while an attempt is stored that was planned for its slots of before.
+TEST_F(SchedulerTest, AnAttemptForASlotThatIsGoneIsNotSent) {
+  Connect("w1", 2);
+  world_.disk_hangs = true;
+  Submit("s", 2);
+  const auto smaller = Connect("w1", 1);
+  world_.disk_hangs = false;
+  world_.Settle();
+  ASSERT_EQ(smaller->assignments.size(), 1u);
+  EXPECT_EQ(smaller->assignments[0].slot, 0);
+  EXPECT_EQ(Text("SELECT outcome FROM attempts WHERE slot = 1"), "preempted");
+}
+
 TEST_F(SchedulerTest, AWorkerThatGivesAJobBackGetsNoMoreUntilItsNextHello) {
   const std::int64_t sweep = Submit("s", 1);
   const auto first = Connect("w", 1);
@@ -511,6 +552,20 @@ TEST_F(SchedulerTest, AGoodbyeFreesJobsAtOnce) {
   world_.Settle();
   EXPECT_EQ(Text("SELECT state FROM jobs"), "queued");
   EXPECT_EQ(Text("SELECT state FROM workers"), "offline");
+  EXPECT_EQ(Text("SELECT lost_attempts FROM jobs"), "0") << "the worker has not seen it";
+  EXPECT_EQ(Text("SELECT outcome FROM attempts"), "preempted");
+}
+
+TEST_F(SchedulerTest, AWorkerThatEndsBeforeItStartsAJobLosesNothing) {
+  Submit("s", 1);
+  for (int i = 0; i < 6; ++i) {  // one more than a job may be lost
+    const auto link = Connect(absl::StrCat("w", i), 1);
+    ASSERT_EQ(link->assignments.size(), 1u) << i;
+    v1::Event end = EndEvent(v1::ATTEMPT_OUTCOME_PREEMPTED);
+    end.mutable_finished()->set_never_started(true);
+    Say(link->assignments[0], 1, end);
+    EXPECT_EQ(Text("SELECT state || ' ' || lost_attempts FROM jobs"), "queued 0");
+  }
 }
 
 TEST_F(SchedulerTest, SaysWhyJobsWait) {

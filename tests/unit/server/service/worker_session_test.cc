@@ -2,6 +2,7 @@
 #include "server/service/worker_session.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <deque>
 #include <memory>
@@ -105,6 +106,68 @@ TEST_F(WorkerSessionTest, AHeartbeatIsReadOnlyWhenTheOneBeforeIsDone) {
   world_.Settle();
   EXPECT_EQ(session->read_ons, 1);
   EXPECT_TRUE(session->closed.ok());
+}
+
+// Prometheus refuses a scrape in which two samples have the same labels.
+TEST_F(WorkerSessionTest, EachGpuAndEachErrorCountsOnce) {
+  const auto session = Connected();
+  v1::WorkerMessage beat = Heartbeat(0);
+  for (const double joules : {12.5, 99.0}) {
+    v1::DeviceLoad& load = *beat.mutable_heartbeat()->add_loads();
+    load.set_device("cuda:0");
+    load.set_energy_joules(joules);
+  }
+  v1::DeviceLoad& broken = *beat.mutable_heartbeat()->add_loads();
+  broken.set_device("cuda:1");
+  broken.set_energy_joules(std::nan(""));
+  for (const int xid : {31, 79, 31}) {
+    v1::GpuErrors& errors = *beat.mutable_heartbeat()->add_gpu_errors();
+    errors.set_device("cuda:0");
+    errors.set_xid(xid);
+    errors.set_times(beat.heartbeat().gpu_errors_size());
+  }
+  session->Handle(beat);
+  world_.Settle();
+  const sched::SchedulerFigures figures = scheduler_->Figures();
+  ASSERT_EQ(figures.workers.size(), 1u);
+  const auto& worker = figures.workers[0];
+  ASSERT_EQ(worker.loads.size(), 2u);
+  EXPECT_EQ(worker.loads[0].energy_joules, 12.5);
+  EXPECT_EQ(worker.loads[1].energy_joules, std::nullopt);
+  ASSERT_EQ(worker.errors.size(), 2u);
+  EXPECT_EQ(worker.errors[0].xid, 31u);
+  EXPECT_EQ(worker.errors[0].times, 1u);
+  EXPECT_EQ(worker.errors[1].xid, 79u);
+}
+
+TEST_F(WorkerSessionTest, NoWorkerHasManySeries) {
+  const auto session = Connected();
+  v1::WorkerMessage beat = Heartbeat(0);
+  for (int i = 0; i < 1000; ++i) {
+    beat.mutable_heartbeat()->add_gpu_errors()->set_xid(i);
+    beat.mutable_heartbeat()->add_loads()->set_device(absl::StrCat("cuda:", i));
+  }
+  session->Handle(beat);
+  world_.Settle();
+  const auto worker = scheduler_->Figures().workers.at(0);
+  EXPECT_EQ(worker.errors.size(), limits::kErrorsOfWorker);
+  EXPECT_EQ(worker.loads.size(), limits::kLoadsOfWorker);
+  // Nor has it others later.
+  v1::WorkerMessage later = Heartbeat(0);
+  for (int i = 500; i < 510; ++i) {
+    later.mutable_heartbeat()->add_gpu_errors()->set_xid(i);
+    later.mutable_heartbeat()->add_loads()->set_device(absl::StrCat("cuda:", i));
+  }
+  later.mutable_heartbeat()->add_loads()->set_device("cuda:3");
+  session->Handle(later);
+  world_.Settle();
+  const auto then = scheduler_->Figures().workers.at(0);
+  EXPECT_TRUE(then.errors.empty());
+  ASSERT_EQ(then.loads.size(), 1u);
+  EXPECT_EQ(then.loads[0].device, "cuda:3");
+  session->Ended();
+  world_.Settle();
+  EXPECT_TRUE(scheduler_->Figures().workers.empty());
 }
 
 TEST_F(WorkerSessionTest, NobodyHoldsMoreAttemptsThanAWorkerCanRun) {

@@ -86,6 +86,32 @@ TEST_F(WriterTest, RefusesWhatIsTooMuchButNotTheCoordinatorsOwn) {
   EXPECT_EQ(StoredSweeps(), 3);
 }
 
+TEST_F(WriterTest, AQuestionWithoutWritesIsAnsweredInItsTurnWithoutACommit) {
+  Writer writer(*store_);
+  std::int64_t seen = 0;  // used by the writing thread until the last answer
+  Notification done;
+  const auto look = [&](const auto& results) {
+    EXPECT_TRUE(results.ok() && results->empty());
+    seen = StoredSweeps();
+    done.Notify();
+  };
+  ASSERT_TRUE(writer
+                  .Append(
+                      Sweep("a"), [](const auto&) {}, Journal::Urgency::kBounded)
+                  .ok());
+  ASSERT_TRUE(writer.Append({}, look, Journal::Urgency::kInternal).ok());
+  done.Wait();
+  EXPECT_EQ(seen, 1);
+  const std::uint64_t commits = writer.commits();
+  Notification again;
+  ASSERT_TRUE(writer
+                  .Append(
+                      {}, [&](const auto&) { again.Notify(); }, Journal::Urgency::kInternal)
+                  .ok());
+  again.Wait();
+  EXPECT_EQ(writer.commits(), commits);
+}
+
 TEST_F(WriterTest, StoppingStoresWhatIsQueuedAndEmptiesTheWal) {
   Writer writer(*store_);
   int answered = 0;
@@ -220,6 +246,37 @@ TEST_F(WriterTest, AFullDiskIsToldOnceAndItsEndToo) {
   }
   EXPECT_EQ(changes, (std::vector<bool>{false, true}));
   EXPECT_EQ(StoredSweeps(), 3);
+}
+
+TEST_F(WriterTest, TellsOfEachCommitAndWhetherTheLastOneSucceeded) {
+  std::vector<bool> commits;  // used by the writing thread
+  {
+    Writer writer(*store_, {.on_commit = [&](absl::Duration took, const auto& results) {
+      EXPECT_GE(took, absl::ZeroDuration());
+      commits.push_back(results.ok());
+    }});
+    const auto append = [&](std::size_t bytes) {
+      Notification done;
+      EXPECT_TRUE(writer
+                      .Append(
+                          Sweep(absl::StrCat("t", bytes), bytes),
+                          [&](const auto&) { done.Notify(); }, Journal::Urgency::kBounded)
+                      .ok());
+      done.Wait();
+    };
+    EXPECT_TRUE(writer.works());
+    append(1);
+    EXPECT_TRUE(writer.works());
+    EXPECT_EQ(writer.queued_bytes(), 0u);
+    SQLite::Database& db = store_->database().connection();
+    db.exec(absl::StrCat("PRAGMA max_page_count = ", db.execAndGet("PRAGMA page_count").getInt()));
+    append(1 << 20);
+    EXPECT_FALSE(writer.works());
+    db.exec("PRAGMA max_page_count = 1000000");
+    append(2 << 20);
+    EXPECT_TRUE(writer.works());
+  }
+  EXPECT_EQ(commits, (std::vector<bool>{true, false, true}));
 }
 
 }  // namespace

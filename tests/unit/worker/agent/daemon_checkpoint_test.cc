@@ -223,6 +223,9 @@ TEST_F(DaemonCheckpointTest, FlagsThatMakeNoSenseAreRefused) {
                                              {"--checkpoint-every", "often"},
                                              {"--checkpoint-every", "5"},
                                              {"--checkpoint-upload", "5"},
+                                             {"--idle-exit", "0"},
+                                             {"--time-limit", "slrum"},
+                                             {"--time-margin", "25h"},
                                              {"--artifact-store", "/no/such/directory"}}) {
     StartWorkerWith(wrong);
     const ExitStatus status = worker_->Wait();

@@ -71,6 +71,28 @@ TEST_F(DaemonGpuTest, ABatchIsReportedAndGoesOnAsOne) {
   EXPECT_THAT(refused->error(), HasSubstr("packing 1; the job began with 1, 0 and 3"));
 }
 
+TEST_F(DaemonGpuTest, AWorkerWithABrokenGpuGivesItsJobsBackAndTakesNoMore) {
+  SpawnOptions options = GpuWorkerOptions();
+  options.env.emplace_back("PELAB_FAKE_XIDS", dir_ / "xids");
+  StartBothWith(options);
+  fleet_->Assign(MakeAssignment(1, "slow"));
+  AwaitEpochs(1, 1);
+  std::ofstream(dir_ / "xids") << "13 79";
+  EXPECT_EQ(fleet_->AwaitFinished(1)->outcome(), v1::ATTEMPT_OUTCOME_PREEMPTED);
+  EXPECT_TRUE(
+      fleet_->Await([&] { return fleet_->LastHeartbeatUnfit() == "GPU cuda:1 has Xid 79"; }));
+  fleet_->Assign(MakeAssignment(2, "plain"));
+  EXPECT_EQ(fleet_->AwaitFinished(2)->outcome(), v1::ATTEMPT_OUTCOME_PREEMPTED);
+  // A person lets it take jobs again.
+  v1::CoordinatorMessage resume;
+  resume.mutable_drain()->set_mode(v1::Drain::RESUME);
+  fleet_->Send(resume);
+  EXPECT_TRUE(fleet_->Await([&] { return fleet_->LastHeartbeatUnfit().empty(); }));
+  fleet_->Assign(MakeAssignment(3, "plain"));
+  EXPECT_EQ(fleet_->AwaitFinished(3)->outcome(), v1::ATTEMPT_OUTCOME_SUCCEEDED);
+  EndWorker();
+}
+
 TEST_F(DaemonGpuTest, TrainersThatShareAGpuHaveTheirPartOfItAndMps) {
   StartBothWith(MpsWorkerOptions());
   const v1::Hello hello = fleet_->Hellos().at(0);

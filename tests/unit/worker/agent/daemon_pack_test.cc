@@ -254,6 +254,7 @@ TEST_F(DaemonPackTest, APackThatCrossedADrainIsRefused) {
   for (const std::int64_t id : {1, 2}) {
     EXPECT_EQ(Outcome(id), v1::ATTEMPT_OUTCOME_PREEMPTED);
     EXPECT_EQ(fleet_->Stored().at(id).events.size(), 1u) << "no trainer has started";
+    EXPECT_TRUE(fleet_->Stored().at(id).finished()->never_started());
   }
 }
 

@@ -72,6 +72,7 @@ TEST_F(DaemonTest, SaysGoodbyeAndPreemptsOnSigterm) {
   const auto finished = fleet_->Stored().at(1).finished();
   ASSERT_TRUE(finished.has_value());
   EXPECT_EQ(finished->outcome(), v1::ATTEMPT_OUTCOME_PREEMPTED);
+  EXPECT_FALSE(finished->never_started());
   EXPECT_TRUE(std::filesystem::exists(JobDir(assignment) + "/checkpoint"));
 }
 

@@ -30,9 +30,12 @@ class FakeNvml final : public Nvml {
     return GpuInfo{uuid, "slice", 10'000};
   }
   absl::StatusOr<GpuLoad> Load(const std::string& uuid) override {
-    if (uuid == "GPU-aaaa1111") return GpuLoad{50, 20'000, 80'000};
+    if (uuid == "GPU-aaaa1111") return GpuLoad{50, 20'000, 80'000, 12.5};
     if (uuid == "MIG-cccc4444") return GpuLoad{std::nullopt, 1'000, 10'000};
     return absl::NotFoundError("it fell off the bus");
+  }
+  absl::StatusOr<std::unique_ptr<NvmlEvents>> Watch(const std::vector<std::string>&) override {
+    return absl::UnimplementedError("an old driver");
   }
 };
 
@@ -111,6 +114,8 @@ TEST(DeviceLoads, OfEachDeviceOnceAndOnlyThoseThatAnswer) {
   EXPECT_EQ(sample[0].device(), "cuda:0");
   EXPECT_EQ(sample[0].busy_percent(), 50);
   EXPECT_EQ(sample[0].memory_used(), 20'000u);
+  EXPECT_EQ(sample[0].energy_joules(), 12.5);
+  EXPECT_FALSE(sample[1].has_energy_joules());
   EXPECT_EQ(sample[1].device(), "cuda:2");
   EXPECT_FALSE(sample[1].has_busy_percent());
   EXPECT_EQ(sample[1].memory_total(), 10'000u);

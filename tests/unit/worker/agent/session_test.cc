@@ -1,10 +1,14 @@
 #include "worker/agent/session.h"
 
 #include <gmock/gmock.h>
+#include <google/protobuf/util/json_util.h>
 #include <gtest/gtest.h>
 
 #include <cstdint>
 #include <deque>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <string>
 #include <vector>
 
 #include "tests/support/fake_clock.h"
@@ -66,11 +70,11 @@ class SessionTest : public testing::Test {
   static WorkerIdentity Identity() {
     v1::Slot slot;
     slot.set_device("cpu");
-    return {"id", "name", "host", "0.1", "{}", {slot}};
+    return {"id", "name", "host", "0.1", "{}", {slot}, 1'700'000'000'000, 120'000};
   }
   static v1::CoordinatorMessage Welcome(int heartbeat_ms = 5000, int lease_ms = 20000) {
     v1::CoordinatorMessage message;
-    message.mutable_welcome()->set_protocol(1);
+    message.mutable_welcome()->set_protocol(2);
     message.mutable_welcome()->set_heartbeat_ms(heartbeat_ms);
     message.mutable_welcome()->set_lease_ms(lease_ms);
     return message;
@@ -103,6 +107,11 @@ TEST_F(SessionTest, SaysHelloThenNothingBeforeTheWelcome) {
   v1::WorkerMessage message;
   ASSERT_TRUE(session_.Next(&message));
   EXPECT_EQ(message.hello().worker_id(), "id");
+  EXPECT_EQ(message.hello().available_until_ms(), 1'700'000'000'000);
+  EXPECT_EQ(message.hello().margin_ms(), 120'000U);
+  EXPECT_EQ(message.hello().protocol(), 1) << "a coordinator of version 1 refuses all else";
+  EXPECT_EQ(message.hello().protocol_max(), 2);
+  EXPECT_THAT(message.hello().features(), ElementsAre("files"));
   EXPECT_EQ(message.hello().held(0).attempt_id(), 4);
   EXPECT_EQ(message.hello().held(0).slot(), -1);
   EXPECT_FALSE(session_.Next(&message));
@@ -121,15 +130,58 @@ TEST_F(SessionTest, RefusesABrokenProtocol) {
   EXPECT_THAT(session_.Receive(early),
               StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("before its welcome")));
   v1::CoordinatorMessage other = Welcome();
-  other.mutable_welcome()->set_protocol(2);
-  EXPECT_THAT(session_.Receive(other),
-              StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("this worker speaks 1")));
+  for (const int protocol : {0, 3}) {
+    other.mutable_welcome()->set_protocol(protocol);
+    EXPECT_THAT(session_.Receive(other), StatusIs(absl::StatusCode::kFailedPrecondition,
+                                                  HasSubstr("this worker speaks 1 to 2")));
+  }
   EXPECT_THAT(session_.Receive(Welcome(0, 100)),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("every 0 ms")));
   EXPECT_THAT(session_.Receive(Welcome(100, 100)),
               StatusIs(absl::StatusCode::kInvalidArgument, testing::_));
   ASSERT_THAT(session_.Receive(Welcome()), IsOk());
   EXPECT_FALSE(session_.Receive(Welcome()).ok());
+}
+
+TEST_F(SessionTest, AnUnfitWorkerSaysSoUntilItIsToldToResume) {
+  Begin();
+  session_.SetUnfit("GPU cuda:0 has Xid 79");
+  EXPECT_EQ(host_.preempt_grace, absl::Seconds(30));
+  v1::WorkerMessage message;
+  ASSERT_TRUE(session_.Next(&message)) << "at once";
+  EXPECT_EQ(message.heartbeat().unfit(), "GPU cuda:0 has Xid 79");
+  v1::CoordinatorMessage assignment;
+  assignment.mutable_assignment()->set_attempt_id(5);
+  ASSERT_THAT(session_.Receive(assignment), IsOk());
+  EXPECT_THAT(host_.refused, ElementsAre(5));
+  Begin();  // again, with a coordinator that has not heard of it
+  ASSERT_THAT(session_.Receive(assignment), IsOk());
+  EXPECT_THAT(host_.refused, ElementsAre(5, 5));
+  v1::CoordinatorMessage resume;
+  resume.mutable_drain()->set_mode(v1::Drain::RESUME);
+  ASSERT_THAT(session_.Receive(resume), IsOk());
+  clock_.Advance(absl::Seconds(5));
+  ASSERT_TRUE(session_.Next(&message));
+  EXPECT_EQ(message.heartbeat().unfit(), "");
+  ASSERT_THAT(session_.Receive(assignment), IsOk());
+  EXPECT_THAT(host_.started, ElementsAre(5));
+}
+
+// What a coordinator of the release before said to its worker (tests/contract/sessions/record.py).
+TEST_F(SessionTest, UnderstandsACoordinatorOfProtocolOne) {
+  std::ifstream file(PELAB_SOURCE_DIR "/tests/contract/sessions/protocol_1.jsonl");
+  session_.Connected();
+  for (std::string line; std::getline(file, line);) {
+    const nlohmann::json recorded = nlohmann::json::parse(line);
+    if (recorded.at("from") != "coordinator") continue;
+    v1::CoordinatorMessage message;
+    ASSERT_TRUE(
+        google::protobuf::util::JsonStringToMessage(recorded.at("message").dump(), &message).ok());
+    if (message.message_case() == v1::CoordinatorMessage::MESSAGE_NOT_SET) continue;  // an upload's
+    ASSERT_THAT(session_.Receive(message), IsOk());
+  }
+  EXPECT_THAT(host_.started, ElementsAre(1, 2));
+  EXPECT_THAT(host_.acknowledged, ElementsAre(1, 2, 3, 4, 5, 6, 7, 1, 2, 3, 4, 5, 7));
 }
 
 TEST_F(SessionTest, BeatsWhenDueAndBeforeEverythingElse) {
@@ -146,10 +198,8 @@ TEST_F(SessionTest, BeatsWhenDueAndBeforeEverythingElse) {
 }
 
 TEST_F(SessionTest, ABeatTellsHowBusyTheGpusAre) {
-  v1::DeviceLoad load;
-  load.set_device("cuda:0");
-  load.set_busy_percent(87);
-  Session session({.worker_id = "w"}, &host_, &clock_, [&] { return std::vector{load}; });
+  Session session({.worker_id = "w"}, &host_, &clock_,
+                  [](v1::Heartbeat& beat) { beat.add_loads()->set_busy_percent(87); });
   session.Connected();
   v1::WorkerMessage message;
   ASSERT_TRUE(session.Next(&message));
@@ -263,18 +313,21 @@ TEST_F(SessionTest, ADrainedWorkerStaysAndTakesJobsAgainWhenItIsToldTo) {
 TEST_F(SessionTest, GoodbyeComesLast) {
   Begin();
   host_.events = 1;
-  session_.BeginGoodbye(/*without_waiting=*/false);
+  session_.BeginGoodbye(v1::Goodbye::IDLE, /*without_waiting=*/false);
   EXPECT_EQ(Next(), v1::WorkerMessage::kEvents);
   EXPECT_EQ(Next(), v1::WorkerMessage::MESSAGE_NOT_SET);  // not acknowledged yet
   host_.idle = true;
-  EXPECT_EQ(Next(), v1::WorkerMessage::kGoodbye);
+  session_.BeginGoodbye(v1::Goodbye::STOPPED, /*without_waiting=*/false);
+  v1::WorkerMessage last;
+  ASSERT_TRUE(session_.Next(&last));
+  EXPECT_EQ(last.goodbye().reason(), v1::Goodbye::IDLE) << "the first reason counts";
   EXPECT_TRUE(session_.said_goodbye());
   EXPECT_EQ(Next(), v1::WorkerMessage::MESSAGE_NOT_SET);
 }
 
 TEST_F(SessionTest, GoodbyeDoesNotWaitForEver) {
   Begin();
-  session_.BeginGoodbye(/*without_waiting=*/true);
+  session_.BeginGoodbye(v1::Goodbye::TIME_LIMIT, /*without_waiting=*/true);
   EXPECT_EQ(Next(), v1::WorkerMessage::kGoodbye);
 }
 

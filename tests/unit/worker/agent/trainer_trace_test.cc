@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <signal.h>
 
 #include <string>
 
@@ -194,6 +195,10 @@ TEST(TrainerTrace, EndsByWhatWasSaidAndHowItEnded) {
   EXPECT_EQ(by_itself.outcome(), v1::ATTEMPT_OUTCOME_PREEMPTED);
   EXPECT_EQ(by_itself.error_kind(), v1::ERROR_KIND_TRAINER_DIED);
   EXPECT_THAT(by_itself.error(), HasSubstr("SIGTERM from elsewhere"));
+  const v1::Finished killed = Conclude({}, {.signaled = true, .code = SIGTERM});
+  EXPECT_EQ(killed.outcome(), v1::ATTEMPT_OUTCOME_PREEMPTED);
+  EXPECT_EQ(killed.error_kind(), v1::ERROR_KIND_TRAINER_DIED);
+  EXPECT_THAT(killed.error(), HasSubstr("it came from elsewhere"));
   EXPECT_EQ(Conclude({Hello(0, 1)}, kSigkill).error(),
             "the trainer ended by signal 9 (killed); its last words: last ?words");
   EXPECT_EQ(Conclude({}, kExit0).error(),

@@ -98,6 +98,36 @@ TEST_F(WhereTest, ListsAndRanges) {
   EXPECT_THAT(Found("pe in ('nope')"), ElementsAre(3));
 }
 
+TEST_F(WhereTest, OwnStandsForEveryOwnTask) {
+  for (const char* task : {"own:toy", "own:toy(test=long)", "own:other"}) {
+    file_.AddJob({.key = task, .pe = "own", .task = task, .spec_json = "{}"});
+  }
+  EXPECT_THAT(Found("task=own"), ElementsAre(5, 6, 7));
+  EXPECT_THAT(Found("task!=own"), ElementsAre(1, 2, 3, 4));
+  EXPECT_THAT(Found("not task=own"), ElementsAre(1, 2, 3, 4));
+  EXPECT_THAT(Found("task=own:toy"), ElementsAre(5));
+  EXPECT_THAT(Found("task in (own)"), ElementsAre(5, 6, 7));
+  EXPECT_THAT(Found("task in (own, distance) and seed=0"), ElementsAre(1, 3, 5, 6, 7));
+  EXPECT_THAT(Found("task not in (distance, own)"), IsEmpty());
+  EXPECT_THAT(Found("task in (own:toy, own:other)"), ElementsAre(5, 7));
+  EXPECT_THAT(Found("pe=own and task=own"), ElementsAre(5, 6, 7));
+  EXPECT_THAT(Found("task ~ own"), IsEmpty()) << "a pattern is for the whole label";
+}
+
+TEST_F(WhereTest, TheValuesThatConditionsWant) {
+  const auto values = [](const std::string& where) {
+    std::vector<std::string> texts;
+    const auto wanted = ValuesOfWhere(where);
+    for (const WantedValue& one : *wanted) texts.push_back(WhereEqual(one));
+    return texts;
+  };
+  EXPECT_THAT(values(""), IsEmpty());
+  EXPECT_THAT(values("pe=rope and (seed<3 or not task in (a, 'it''s')) and seed in (0..4, 7)"),
+              ElementsAre("pe = 'rope'", "task = 'a'", "task = 'it''s'", "seed = '7'"));
+  EXPECT_THAT(values("pe!=rope and pe~r* and epochs_to(0.9)=3"), IsEmpty());
+  EXPECT_FALSE(ValuesOfWhere("pe=").ok());
+}
+
 TEST_F(WhereTest, TextsAndSpaces) {
   EXPECT_THAT(Found("  "), ElementsAre(1, 2, 3, 4));
   EXPECT_THAT(Found(" pe = 'rope' "), ElementsAre(1, 2));

@@ -30,13 +30,14 @@ def distance_bias(self, layer: int, length: int) -> Tensor:
 const char* const kOptions = R"([
     {"name": "alpha", "type": "real", "min": 0, "max": 1, "default": 0.5},
     {"name": "count", "type": "int", "min": 1, "max": 9, "default": 2},
-    {"name": "flag", "type": "bool", "default": false}])";
+    {"name": "flag", "type": "bool", "default": false},
+    {"name": "form", "type": "choice", "choices": ["linear", "log", "root"], "default": "log"}])";
 
 TEST(OwnFile, ConfigureGetsTheSizesAndTheOptions) {
   const OwnFiles files;
   const OwnText text = {std::string(kBias) + R"(
 def configure(self, sizes: Dict[str, int], options: Dict[str, float]):
-    numbers = [options["alpha"], options["count"], options["flag"]]
+    numbers = [options["alpha"], options["count"], options["flag"], options["form"]]
     for name in ["layers", "heads", "d_model", "head_size", "max_len", "causal"]:
         numbers.append(float(sizes[name]))
     self.numbers = torch.tensor(numbers)
@@ -46,10 +47,11 @@ def configure(self, sizes: Dict[str, int], options: Dict[str, float]):
                         {},
                         {},
                         kOptions};
-  const TestModel model(files.Job("clean", text, {}, "alpha=0.25,count=3,flag=true"), 4);
-  EXPECT_EQ(LargestDifference(model.Parameter("pe.numbers"),
-                              at::tensor({0.25, 3., 1., 2., 2., 16., 8., 16., 1.}, at::kDouble)),
-            0);
+  const TestModel model(files.Job("clean", text, {}, "alpha=0.25,count=3,flag=true,form=root"), 4);
+  EXPECT_EQ(
+      LargestDifference(model.Parameter("pe.numbers"),
+                        at::tensor({0.25, 3., 1., 2., 2., 2., 16., 8., 16., 1.}, at::kDouble)),
+      0);
 }
 
 OwnText WithReset() {
@@ -202,7 +204,7 @@ TEST(OwnFile, WhoseDeclarationIsNotTheJobsIsRefused) {
   const auto refusal = [&](const catalog::Values& set, const std::string& options) {
     return Refusal(files.Job("clean", text, set, options));
   };
-  const std::string all = "alpha=0.5,count=2,flag=false";
+  const std::string all = "alpha=0.5,count=2,flag=false,form=log";
   EXPECT_EQ(refusal({}, all), "not refused");
   EXPECT_THAT(refusal({{"pe.encoding", std::string("other")}}, all),
               HasSubstr("encoding other: its file declares the name test; allowed: that of the "
@@ -211,11 +213,48 @@ TEST(OwnFile, WhoseDeclarationIsNotTheJobsIsRefused) {
               HasSubstr("the methods distance_bias; allowed: that of the job, angles"));
   EXPECT_THAT(refusal({{"pe.causal_only", true}}, all), HasSubstr("causal_only false"));
   EXPECT_THAT(refusal({}, "alpha=0.5"),
-              HasSubstr("the options alpha, count, flag; allowed: that of the job, alpha"));
-  EXPECT_THAT(refusal({}, "alpha=1.5,count=2,flag=false"),
+              HasSubstr("the options alpha, count, flag, form; allowed: that of the job, alpha"));
+  EXPECT_THAT(refusal({}, "alpha=1.5,count=2,flag=false,form=log"),
               HasSubstr("the option alpha is 1.5; allowed: "));
-  EXPECT_THAT(refusal({}, "alpha=0.5,count=2.5,flag=false"),
+  EXPECT_THAT(refusal({}, "alpha=0.5,count=2.5,flag=false,form=log"),
               HasSubstr("the option count is 2.5; allowed: "));
+  for (const char* form : {"lin", "2", "true"}) {
+    EXPECT_THAT(refusal({}, "alpha=0.5,count=2,flag=false,form=" + std::string(form)),
+                HasSubstr("encoding test: the option form is " + std::string(form) +
+                          "; allowed: one of linear, log, root"));
+  }
+}
+
+TEST(OwnFile, WhoseNeedsTheJobDoesNotMeetIsRefused) {
+  const OwnFiles files;
+  OwnText text = {kBias, {"distance_bias"}};
+  const auto refusal = [&](const std::string& needs, const catalog::Values& set = {}) {
+    text.needs = needs;
+    return Refusal(files.Job("clean", text, set));
+  };
+  const std::string heads = R"({"model.heads": {"min": 2, "max": 4}})";
+  const std::string mask = R"({"model.mask": ["causal"]})";
+  EXPECT_EQ(refusal(heads), "not refused");
+  EXPECT_EQ(refusal(mask), "not refused");
+  EXPECT_EQ(refusal(R"({"task.triggers": [3]})"), "not refused") << "of another task";
+  EXPECT_THAT(refusal(heads, {{"model.heads", std::int64_t{8}}}),
+              HasSubstr("encoding test: model.heads is 8; allowed: what its file needs, from 2 to "
+                        "4"));
+  EXPECT_THAT(refusal(mask, {{"model.mask", std::string("none")}}),
+              HasSubstr("model.mask is none; allowed: what its file needs, causal"));
+  EXPECT_THAT(refusal(R"({"model.headz": [2]})"),
+              HasSubstr("pelab.json of its file: the declaration's needs name \"model.headz\"; did "
+                        "you mean model.heads?"));
+}
+
+TEST(OwnFile, ATrialDoesNotAskForItsNeeds) {
+  const OwnFiles files;
+  OwnText text = {kBias, {"distance_bias"}};
+  text.needs = R"({"model.mask": ["none"]})";
+  const experiment::Job job = files.Job("clean", text);
+  EXPECT_THAT(Refusal(job), HasSubstr("model.mask is causal"));
+  ParameterSet parameters;
+  EXPECT_NO_THROW(Decoder(job, ModelConfigFrom(job, 4), &parameters, /*is_trial=*/true));
 }
 
 TEST(OwnFile, WhoseModuleIsWrongIsRefused) {

@@ -28,12 +28,17 @@ struct OwnText {
   std::map<std::string, at::Tensor> buffers = {};
   std::map<std::string, std::int64_t> numbers = {};  // attributes that `configure` sets
   std::string options = "[]";                        // JSON
+  std::string needs = "{}";                          // likewise
 };
 
 inline std::string Declaration(const OwnText& text) {
-  return nlohmann::json{{"format", 1},          {"kind", "encoding"},
-                        {"name", "test"},       {"methods", text.methods},
-                        {"causal_only", false}, {"options", nlohmann::json::parse(text.options)}}
+  return nlohmann::json{{"format", 1},
+                        {"kind", "encoding"},
+                        {"name", "test"},
+                        {"methods", text.methods},
+                        {"causal_only", false},
+                        {"options", nlohmann::json::parse(text.options)},
+                        {"needs", nlohmann::json::parse(text.needs)}}
       .dump();
 }
 

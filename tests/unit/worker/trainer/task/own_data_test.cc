@@ -130,6 +130,21 @@ TEST(OwnData, EveryFieldIsAsTheFileSays) {
             "has none");
 }
 
+TEST(OwnData, ChanceIsThatOfTheScoredTargetsOrOfAllInAnOlderJob) {
+  const DataFolder folder;
+  const catalog::Value nonzero = std::string("nonzero");
+  const auto refusal = [&](const catalog::Value& scored, double chance) {
+    return RefusalOf(folder.Job(Named(SmallDataByPosition()),
+                                {{"task.scored_classes", scored}, {"task.chance", chance}}))
+        .second;
+  };
+  const std::string fine = "nothing is refused";
+  EXPECT_EQ(refusal(nonzero, 0.5), fine);
+  EXPECT_EQ(refusal(nonzero, 0.4), fine) << "of a declaration that does not have it";
+  EXPECT_THAT(refusal(nonzero, 0.45), HasSubstr("task.chance is 0.4"));
+  EXPECT_THAT(refusal(std::string("all"), 0.5), HasSubstr("task.chance is 0.4"));
+}
+
 TEST(OwnData, TheSplitIsOneToTestOn) {
   const DataFolder folder;
   for (const char* split : {"long", "train"}) {

@@ -1,0 +1,50 @@
+// Delivers notifications by HTTP. All code that deals with httplib's client is here.
+#pragma once
+
+#include <httplib.h>
+
+#include <memory>
+#include <string>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "core/base/mutex.h"
+#include "core/rpc/secrets.h"
+#include "server/notify/address.h"
+
+namespace pelab::notify {
+
+// Whether https:// addresses can be used: httplib was built with OpenSSL.
+#ifdef CPPHTTPLIB_OPENSSL_SUPPORT
+inline constexpr bool kHasTls = true;
+#else
+inline constexpr bool kHasTls = false;
+#endif
+
+// Post is for one thread; Stop is thread-safe.
+class HttpPost {
+ public:
+  // `secret` signs the bodies; null: they are not signed.
+  HttpPost(Address address, std::shared_ptr<rpc::TokenFile> secret)
+      : address_(std::move(address)), secret_(std::move(secret)) {}
+
+  // Sends the body on a connection of its own, and waits some seconds at most for the answer. OK if
+  // its status is 200 to 299. The certificate of an https address must be valid for its host, by
+  // the authorities that OpenSSL trusts (SSL_CERT_FILE). Redirects are not followed: they could
+  // lead anywhere. Errors name the host and never the path.
+  absl::Status Post(const std::string& body);
+  // Ends a Post that is under way soon; further ones fail at once.
+  void Stop();
+
+ private:
+  // False after Stop: the client must not be used then.
+  bool SetClient(httplib::Client* client);
+
+  const Address address_;
+  const std::shared_ptr<rpc::TokenFile> secret_;
+  Mutex mutex_;
+  httplib::Client* client_ ABSL_GUARDED_BY(mutex_) = nullptr;  // of the Post that is under way
+  bool stopped_ ABSL_GUARDED_BY(mutex_) = false;
+};
+
+}  // namespace pelab::notify
