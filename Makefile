@@ -17,7 +17,7 @@
 #                       FUZZ_SECONDS=20 for a short run, FUZZ_TARGETS='where http' for some
 #   make build          build everything into build/release
 #   make wheel          the Python package `pelab` as build/release/wheel/pelab-*.whl
-#   make deb            five Debian packages in build/release/deb; deploy/deb/check.sh tries them in
+#   make deb            six Debian packages in build/release/deb; deploy/deb/check.sh tries them in
 #                       a fresh root
 #   make oci            container images of the coordinator and the worker, as files in
 #                       build/release/oci; deploy/oci/check.sh tries them
@@ -36,6 +36,8 @@
 #                       work (half an hour)
 #   make bench-floods   what floods of connections, calls and messages do to honest clients
 #                       (ten minutes); FLOODS=reset,unread for some of them
+#   make bench-starts   a sweep of very short jobs with trainers that are forked after LibTorch is
+#                       loaded, beside trainers that load it (a minute)
 #   make bench-slurm    a sweep with workers that pelab-scale asks Slurm for, beside the same with
 #                       workers that wait for it
 #   make bench-settle   how many decisions about claims are false, whenever one looks, and how many
@@ -197,6 +199,10 @@ bench-load: build
 	tests/bench/load/run.sh $(BUILD) build/load
 
 # On a Slurm cluster of its own (deploy/slurm/try.sh), so only as root.
+.PHONY: bench-starts
+bench-starts: build
+	PELAB_BIN=$(BUILD)/bin PYTHONDONTWRITEBYTECODE=1 python3 tests/bench/train/starts.py
+
 .PHONY: bench-slurm
 bench-slurm: build
 	@deploy/install-deps.sh --slurm

@@ -34,22 +34,6 @@ namespace {
 
 constexpr int kMaxChildFd = 9;
 
-std::vector<std::string> Environment(const SpawnOptions& options) {
-  const auto replaced = [&](absl::string_view entry) {
-    const absl::string_view name = entry.substr(0, entry.find('='));
-    return std::any_of(options.env.begin(), options.env.end(),
-                       [&](const auto& e) { return e.first == name; }) ||
-           std::find(options.unset_env.begin(), options.unset_env.end(), name) !=
-               options.unset_env.end();
-  };
-  std::vector<std::string> result;
-  for (char** entry = environ; *entry != nullptr; ++entry) {
-    if (!replaced(*entry)) result.emplace_back(*entry);
-  }
-  for (const auto& [name, value] : options.env) result.push_back(absl::StrCat(name, "=", value));
-  return result;
-}
-
 std::vector<char*> Pointers(std::vector<std::string>& strings) {
   std::vector<char*> pointers;
   pointers.reserve(strings.size() + 1);
@@ -154,6 +138,22 @@ ExitStatus FromSiginfo(const siginfo_t& info) {
 
 }  // namespace
 
+std::vector<std::string> EnvironmentOf(const SpawnOptions& options) {
+  const auto replaced = [&](absl::string_view entry) {
+    const absl::string_view name = entry.substr(0, entry.find('='));
+    return std::any_of(options.env.begin(), options.env.end(),
+                       [&](const auto& e) { return e.first == name; }) ||
+           std::find(options.unset_env.begin(), options.unset_env.end(), name) !=
+               options.unset_env.end();
+  };
+  std::vector<std::string> result;
+  for (char** entry = environ; *entry != nullptr; ++entry) {
+    if (!replaced(*entry)) result.emplace_back(*entry);
+  }
+  for (const auto& [name, value] : options.env) result.push_back(absl::StrCat(name, "=", value));
+  return result;
+}
+
 std::string SignalName(int signal) {
   const char* description = sigdescr_np(signal);
   return description != nullptr ? absl::AsciiStrToLower(description) : "unknown signal";
@@ -171,7 +171,7 @@ absl::StatusOr<Process> Process::Spawn(const SpawnOptions& options) {
   PELAB_RETURN_IF_ERROR(actions.Map(options));
   const SpawnAttributes attributes;
   std::vector<std::string> arguments = options.argv;
-  std::vector<std::string> environment = Environment(options);
+  std::vector<std::string> environment = EnvironmentOf(options);
   pid_t pid = -1;
   int error = 0;
   {
@@ -181,6 +181,23 @@ absl::StatusOr<Process> Process::Spawn(const SpawnOptions& options) {
     if (error == 0) Known().pids.insert(pid);
   }
   if (error != 0) return ErrnoStatus(error, absl::StrCat("cannot start ", options.argv[0]));
+  return Watch(pid);
+}
+
+absl::StatusOr<Process> Process::Adopt(pid_t pid) {
+  {
+    MutexLock lock(&Known().mutex);
+    siginfo_t info{};
+    if (waitid(P_PID, static_cast<id_t>(pid), &info, WEXITED | WNOWAIT | WNOHANG) != 0) {
+      return absl::FailedPreconditionError(
+          absl::StrCat("process ", pid, " is no child of this process"));
+    }
+    Known().pids.insert(pid);
+  }
+  return Watch(pid);
+}
+
+absl::StatusOr<Process> Process::Watch(pid_t pid) {
   UniqueFd pidfd(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));  // close-on-exec by definition
   if (!pidfd) {
     const absl::Status status = ErrnoStatus(errno, "cannot watch a child process (pidfd_open)");

@@ -28,6 +28,9 @@ struct SpawnOptions {
   std::vector<std::pair<int, int>> fds;
 };
 
+// The environment of such a child: NAME=VALUE.
+std::vector<std::string> EnvironmentOf(const SpawnOptions& options);
+
 struct ExitStatus {
   bool signaled = false;
   int code = 0;  // the exit status, or the signal's number
@@ -43,6 +46,11 @@ class Process {
  public:
   // NOT_FOUND or PERMISSION_DENIED name the program.
   static absl::StatusOr<Process> Spawn(const SpawnOptions& options);
+
+  // Takes over a child that this program has not started itself: an orphan that it has adopted
+  // (PR_SET_CHILD_SUBREAPER). It must already lead a process group. FAILED_PRECONDITION if `pid` is
+  // no child of this process.
+  static absl::StatusOr<Process> Adopt(pid_t pid);
 
   Process(Process&& other) noexcept;
   Process& operator=(Process&& other) noexcept;
@@ -61,6 +69,7 @@ class Process {
   ExitStatus Stop(absl::Duration grace);
 
  private:
+  static absl::StatusOr<Process> Watch(pid_t pid);
   Process(pid_t pid, UniqueFd pidfd) : pid_(pid), pidfd_(std::move(pidfd)) {}
   void KillAndReap();
 

@@ -358,9 +358,10 @@ class Others(TrainerCase):
     def test_capabilities(self):
         capabilities = json.loads(self.trainer("capabilities"))
         self.assertEqual(list(capabilities),
-                         ["protocol", "trainer", "libtorch", "cuda", "devices", "environment",
-                          "pes", "tasks", "analyses"])
+                         ["protocol", "trainer", "libtorch", "preload", "cuda", "devices",
+                          "environment", "pes", "tasks", "analyses"])
         self.assertEqual(capabilities["protocol"], 1)
+        self.assertEqual(capabilities["preload"], 1)
         self.assertEqual(capabilities["devices"][0], "cpu")
         self.assertEqual(capabilities["cuda"], len(capabilities["devices"]) > 1)
         told = {name: value for name, value in os.environ.items() if name == "OPENBLAS_CORETYPE"}

@@ -15,9 +15,11 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/base/clock.h"
+#include "core/base/log_scope.h"
 #include "core/base/mutex.h"
 #include "core/base/status.h"
 #include "core/base/utf8.h"
+#include "core/trace/command_trace.h"
 #include "worker/agent/capabilities.h"
 #include "worker/agent/devices.h"
 #include "worker/agent/file_cache.h"
@@ -201,6 +203,19 @@ absl::StatusOr<std::unique_ptr<MetricsServer>> ServeMetrics(const AgentOptions& 
   return server;
 }
 
+// Null if the trainer cannot be preloaded, or need not.
+std::unique_ptr<PreloadedTrainer> MakePreloaded(const AgentOptions& options,
+                                                const Capabilities& capabilities,
+                                                const AttemptContext& context) {
+  if (!options.preload || !capabilities.preload) return nullptr;
+  PreloadedTrainer::Settings settings;
+  settings.trainer = context.trainer;
+  settings.environment = context.environment;
+  settings.environment.emplace_back("OMP_NUM_THREADS", absl::StrCat(context.threads));
+  settings.trainer_id = MakeTrainerId(context.work_dir->worker_id());
+  return std::make_unique<PreloadedTrainer>(std::move(settings));
+}
+
 void LogStart(const AgentOptions& options, const WorkerIdentity& identity) {
   spdlog::info("worker {} ({}) on {}: {} slots ({}), coordinator {}, work directory {}",
                identity.name, identity.worker_id, identity.host, identity.slots.size(),
@@ -237,7 +252,10 @@ absl::Status RunAgent(const AgentOptions& options, const ServiceManager& manager
   }
   WorkerIdentity identity = MakeIdentity(options, work_dir, capabilities, plans);
   AddTimeLimit(retirement, clock, &identity);
-  SetLogIdsOfProcess({.worker_id = identity.worker_id});
+  // An allocation of pelab-scale has a span; lines about no attempt belong to it.
+  const TraceContext outer = trace::OuterSpan().value_or(TraceContext());
+  SetLogIdsOfProcess(
+      {.trace_id = outer.trace_id, .span_id = outer.span_id, .worker_id = identity.worker_id});
   LogStart(options, identity);
   const GpuFaults faults(OnGpus(plans) ? FindNvml() : nullptr, plans);
   PELAB_ASSIGN_OR_RETURN(const std::unique_ptr<MetricsServer> metrics,
@@ -274,6 +292,8 @@ absl::Status RunAgent(const AgentOptions& options, const ServiceManager& manager
   context.environment = capabilities.environment;
   if (mps != nullptr) context.environment.push_back(mps->Variable());
   context.threads = options.slots.threads_per_slot;
+  const std::unique_ptr<PreloadedTrainer> preloaded = MakePreloaded(options, capabilities, context);
+  context.preloaded = preloaded.get();
   context.micro_batch = options.micro_batch;
   context.notify = [&runner_for_notify] { runner_for_notify->Notify(); };
   PELAB_ASSIGN_OR_RETURN(std::unique_ptr<Supervisor> supervisor,

@@ -23,6 +23,7 @@
 #include "worker/agent/attempt_spans.h"
 #include "worker/agent/checkpoint_transfer.h"
 #include "worker/agent/file_cache.h"
+#include "worker/agent/preloaded_trainer.h"
 #include "worker/agent/reservations.h"
 #include "worker/agent/spool.h"
 #include "worker/agent/trainer_trace.h"
@@ -59,8 +60,9 @@ struct AttemptContext {
   FileCache* files = nullptr;
   bool own_encodings = true;  // trainers may run encodings that come from files
   const Clock* clock = nullptr;
-  trace::SpanFile* spans = nullptr;  // null: no spans are recorded
-  std::string trainer;               // absolute path
+  trace::SpanFile* spans = nullptr;       // null: no spans are recorded
+  std::string trainer;                    // absolute path
+  PreloadedTrainer* preloaded = nullptr;  // for trainers with `threads`; null: none
   // variables that the trainer asks for
   std::vector<std::pair<std::string, std::string>> environment;
   // for a job's first attempt; later ones get the number from their assignment

@@ -33,7 +33,14 @@ bool SeesCuda(const Json& object) {
   });
 }
 
-std::vector<std::pair<std::string, std::string>> EnvironmentOf(const Json& object) {
+// Whether the trainer knows the requests of this release.
+bool Preloads(const Json& object) {
+  constexpr int kVersion = 1;
+  const auto version = object.find("preload");
+  return version != object.end() && IntegerOf<int>(*version) == kVersion;
+}
+
+std::vector<std::pair<std::string, std::string>> VariablesOf(const Json& object) {
   std::vector<std::pair<std::string, std::string>> environment;
   const auto asked = object.find("environment");
   if (asked == object.end() || !asked->is_object()) return environment;
@@ -85,7 +92,7 @@ absl::StatusOr<Capabilities> ReadCapabilities(const std::string& trainer, absl::
                      Shorten(std::string(absl::StripAsciiWhitespace(output.out)), 200),
                      "\"; is it a pelab-trainer?"));
   }
-  return Capabilities{object.dump(), SeesCuda(object), EnvironmentOf(object)};
+  return Capabilities{object.dump(), Preloads(object), SeesCuda(object), VariablesOf(object)};
 }
 
 }  // namespace pelab::agent

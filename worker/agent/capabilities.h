@@ -11,8 +11,9 @@
 namespace pelab::agent {
 
 struct Capabilities {
-  std::string json;  // the output of `pelab-trainer capabilities`, on one line
-  bool cuda = true;  // false if the trainer says that it sees no CUDA device
+  std::string json;      // the output of `pelab-trainer capabilities`, on one line
+  bool preload = false;  // it can fork trainers that have loaded LibTorch (preloaded_trainer.h)
+  bool cuda = true;      // false if the trainer says that it sees no CUDA device
   // Environment variables that the trainer asks for: it starts twice as fast with them.
   std::vector<std::pair<std::string, std::string>> environment;
 };

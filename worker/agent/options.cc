@@ -30,9 +30,9 @@ SIGTERM and Ctrl-C stop the trainers, whose checkpoints are kept and sent to the
 jobs finish, or to empty a host from elsewhere, use pelab workers drain.
 
 On a cluster, say how long the worker may run (--time-limit): it gets no job whose next epoch would
-not end in time, and gives its jobs back before the limit. A worker that ends by itself or after
-SIGTERM exits with 0. In a Slurm script, start it by srun, which passes the signal of a preemption
-or of --signal=TERM@120 on; a plain call in the script gets none:
+end too late, and gives its jobs back before the limit. A worker that ends by itself or after
+SIGTERM exits with 0. In a Slurm script, start it by srun, which passes on the signal of a
+preemption or of --signal=TERM@120; without srun the worker gets no signal:
 
   #SBATCH --time=4:00:00 --signal=TERM@120
   srun --ntasks=1 --kill-on-bad-exit=1 pelab-worker --server gpu-head:7470 --token-file token \
@@ -58,6 +58,7 @@ struct Raw {
   std::string mps = "auto";
   std::string attempt_timeout = "auto";
   std::string own_encodings = "on";
+  std::string preload = "on";
   std::string idle_exit = "off";
   std::string time_limit = "off";
   std::string time_margin = "2m";
@@ -180,6 +181,12 @@ void AddFlags(CLI::App& app, AgentOptions* options, Raw* raw) {
   app.add_option("--trainer", options->trainer,
                  "The trainer (default: pelab-trainer beside this program, then in PATH)")
       ->type_name("FILE");
+  app.add_option("--preload", raw->preload,
+                 "Load LibTorch once and fork each trainer from that process, which saves half a "
+                 "second of each job (off: each trainer loads it)")
+      ->type_name("on|off")
+      ->check(CLI::IsMember({"on", "off"}))
+      ->capture_default_str();
   app.add_option(
          "--spool-quota", raw->spool_quota,
          "Disk space for events that are not acknowledged yet; trainers wait when it is used up")
@@ -205,7 +212,7 @@ void AddFlags(CLI::App& app, AgentOptions* options, Raw* raw) {
       ->capture_default_str();
   app.add_option("--time-limit", raw->time_limit,
                  "How long this worker may run from now on; slurm: as long as its Slurm job may "
-                 "(squeue is asked once). It takes no job whose next epoch would not end in time, "
+                 "(squeue is asked once). It takes no job whose next epoch would end too late, "
                  "and ends before the limit. off: no limit")
       ->type_name("TIME|slurm|off")
       ->capture_default_str();
@@ -280,6 +287,7 @@ CommandLine ParseCommandLine(int argc, char** argv) {
   line.options.checkpoint_every = *every;
   line.options.attempt_timeout = *timeout;
   line.options.mps = raw.mps == "auto";
+  line.options.preload = raw.preload == "on";
   line.options.own_encodings = raw.own_encodings == "on";
   line.options.checkpoint_upload = *upload;
   line.go_on = true;

@@ -26,14 +26,15 @@ struct AgentOptions {
   std::uint64_t spool_quota_bytes = std::uint64_t{1} << 30;
   CheckpointCadence checkpoint_every;
   absl::Duration checkpoint_upload = absl::Minutes(5);  // zero: never
-  std::optional<absl::Duration> attempt_timeout;        // as in AttemptContext
-  std::string name;                                     // the name for people; "": the host's name
-  RetirementLimits retirement;                          // a time_limit of `slurm` is not in it yet
-  bool slurm_time_limit = false;                        // the limit is that of the Slurm job
-  bool own_encodings = true;                            // run encodings that come from files
-  std::string artifact_store;                           // a directory; "": none
-  std::optional<rpc::Address> metrics;  // where /metrics is served; nullopt: nowhere
-  std::string trace_file;               // of spans, as OTLP lines; "": none
+  bool preload = true;  // fork trainers from one process that has loaded LibTorch
+  std::optional<absl::Duration> attempt_timeout;  // as in AttemptContext
+  std::string name;                               // the name for people; "": the host's name
+  RetirementLimits retirement;                    // a time_limit of `slurm` is not in it yet
+  bool slurm_time_limit = false;                  // the limit is that of the Slurm job
+  bool own_encodings = true;                      // run encodings that come from files
+  std::string artifact_store;                     // a directory; "": none
+  std::optional<rpc::Address> metrics;            // where /metrics is served; nullopt: nowhere
+  std::string trace_file;                         // of spans, as OTLP lines; "": none
   int parent_fd = -1;
   LogOptions logging;
 };

@@ -68,7 +68,8 @@ class Lines {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<TrainerProcess>> TrainerProcess::Start(SpawnOptions options) {
+absl::StatusOr<std::unique_ptr<TrainerProcess>> TrainerProcess::Start(SpawnOptions options,
+                                                                      PreloadedTrainer* preloaded) {
   PELAB_ASSIGN_OR_RETURN(Pipe out, MakePipe());
   PELAB_ASSIGN_OR_RETURN(Pipe err, MakePipe());
   UniqueFd wake(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
@@ -77,7 +78,8 @@ absl::StatusOr<std::unique_ptr<TrainerProcess>> TrainerProcess::Start(SpawnOptio
   fcntl(err.read.get(), F_SETFL, O_NONBLOCK);
   options.fds.emplace_back(out.write.get(), 1);
   options.fds.emplace_back(err.write.get(), 2);
-  PELAB_ASSIGN_OR_RETURN(Process process, Process::Spawn(options));
+  PELAB_ASSIGN_OR_RETURN(
+      Process process, preloaded != nullptr ? preloaded->Start(options) : Process::Spawn(options));
   return std::unique_ptr<TrainerProcess>(new TrainerProcess(std::move(process), std::move(out.read),
                                                             std::move(err.read), std::move(wake)));
 }

@@ -15,6 +15,7 @@
 #include "core/base/process.h"
 #include "core/base/unique_fd.h"
 #include "worker/agent/limits.h"
+#include "worker/agent/preloaded_trainer.h"
 
 namespace pelab::agent {
 
@@ -36,8 +37,10 @@ struct OutputHandler {
 // Thread-safe: call Run once, and Stop at any time from any thread.
 class TrainerProcess {
  public:
-  // `options.fds` must not use the descriptors 1 and 2.
-  static absl::StatusOr<std::unique_ptr<TrainerProcess>> Start(SpawnOptions options);
+  // `options.fds` must not use the descriptors 1 and 2. `preloaded` may start the program; null: it
+  // is started in the ordinary way.
+  static absl::StatusOr<std::unique_ptr<TrainerProcess>> Start(
+      SpawnOptions options, PreloadedTrainer* preloaded = nullptr);
 
   // Runs until the program has ended and its output is read. A line longer than limits::kLineBytes
   // is an error. Bytes after the last newline count as a line, unless a signal ended the program.

@@ -245,7 +245,9 @@ absl::StatusOr<std::unique_ptr<TrainerProcess>> TrainerRun::StartTrainer(const J
   options.env.insert(options.env.end(), context_->environment.begin(), context_->environment.end());
   options.working_dir = directories_.at(JobName(first));
   options.fds = {{context_->parent_fd, kTrainerParentFd}};
-  return TrainerProcess::Start(std::move(options));
+  // LibTorch takes the number of threads from the environment while it is loaded.
+  PreloadedTrainer* const preloaded = threads == context_->threads ? context_->preloaded : nullptr;
+  return TrainerProcess::Start(std::move(options), preloaded);
 }
 
 void TrainerRun::Watch(TrainerProcess& process, const Jobs& jobs) {

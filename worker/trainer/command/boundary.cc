@@ -9,6 +9,7 @@
 #include "worker/trainer/command/command.h"
 #include "worker/trainer/command/failure.h"
 #include "worker/trainer/command/job_run.h"
+#include "worker/trainer/command/preload.h"
 #include "worker/trainer/protocol/error.h"
 #include "worker/trainer/protocol/event_stream.h"
 #include "worker/trainer/protocol/files.h"
@@ -57,6 +58,13 @@ int GuardedRun(const Arguments& arguments) {
   return status == kExitDone && jobs.some_failed ? kExitFailed : status;
 }
 
+// In a trainer that was forked for a request, runs its command.
+int RunPreloaded(int control_fd) {
+  std::optional<std::vector<std::string>> words;
+  const int status = Guard([&] { words = ForkTrainers(control_fd); }, ReportToPerson);
+  return words.has_value() ? Main(*words) : status;
+}
+
 }  // namespace
 
 experiment::JobDocument ParseJobDocument(const std::string& json, const std::string& path) {
@@ -91,6 +99,8 @@ int Main(const std::vector<std::string>& words) {
     case Command::kCapabilities:
       return FlushStandardOutput(
           "pelab-trainer", Guard([] { std::cout << CapabilitiesJson() << "\n"; }, ReportToPerson));
+    case Command::kPreload:
+      return RunPreloaded(arguments.control_fd);
     case Command::kDataset:
       return Guard([&] { WriteDataset(arguments); }, ReportToPerson);
     case Command::kCheck: {

@@ -41,6 +41,7 @@ std::string CapabilitiesJson() {
   const nlohmann::ordered_json object = {{"protocol", 1},
                                          {"trainer", PELAB_VERSION},
                                          {"libtorch", LibTorchVersion()},
+                                         {"preload", 1},  // the version of its requests
                                          {"cuda", CudaDevices() > 0},
                                          {"devices", devices},
                                          {"environment", Environment()},

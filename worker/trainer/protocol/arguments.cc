@@ -22,6 +22,7 @@ usage:
   pelab-trainer dataset --spec JOB.json [--files DIR] --out FILE.safetensors
   pelab-trainer check --spec JOB.json [--files DIR] [--threads N] [--parent-fd N]
   pelab-trainer capabilities
+  pelab-trainer preload --control-fd N
   pelab-trainer --help | --version
 
 run trains each job, evaluates it after every epoch, runs its analyses and keeps its weights:
@@ -56,6 +57,7 @@ dataset writes the job's data: tokens (N, T), lengths (N), targets (N), split (N
 check tries the job's encoding on small random inputs and prints what holds, as JSON; exit status 1
 if something does not.
 capabilities prints what this build can run, as JSON.
+preload loads LibTorch once and forks a trainer for each request on the socket N, for pelab-worker.
 
 exit status: 0 done, 1 failed (see the error event), 2 wrong use, 75 stopped by SIGTERM or SIGINT.
 
@@ -63,7 +65,7 @@ example:
   pelab-trainer run --spec job.json --workdir work | jq -c 'select(.event == "epoch")'
 )";
 
-constexpr std::string_view kCommands = "run, analyze, dataset, check, capabilities";
+constexpr std::string_view kCommands = "run, analyze, dataset, check, capabilities, preload";
 
 [[noreturn]] void ThrowBadValue(const std::string& option, const std::string& value,
                                 const std::string& allowed) {
@@ -133,6 +135,14 @@ std::map<std::string, Reader> Readers(Arguments* arguments) {
       text(of_job(member, std::string())())(option, value);
     };
   };
+  if (arguments->command == Command::kPreload) {
+    return {{"--control-fd",
+             [=](const auto& o, const auto& v) {
+               arguments->control_fd = static_cast<int>(ReadInt(o, v, 0, 1 << 20));
+             }},
+            // Only its length matters, as the room for the command lines of trainers.
+            {"--room", text(&arguments->out)}};
+  }
   if (arguments->command == Command::kDataset) {
     return {{"--spec", path(&JobFiles::spec)},
             {"--files", text(&arguments->files)},
@@ -192,15 +202,12 @@ std::map<std::string, Reader> Readers(Arguments* arguments) {
 }
 
 Command ReadCommand(const std::string& word) {
-  const std::map<std::string, Command> commands = {{"run", Command::kRun},
-                                                   {"analyze", Command::kAnalyze},
-                                                   {"dataset", Command::kDataset},
-                                                   {"check", Command::kCheck},
-                                                   {"capabilities", Command::kCapabilities},
-                                                   {"help", Command::kHelp},
-                                                   {"--help", Command::kHelp},
-                                                   {"-h", Command::kHelp},
-                                                   {"--version", Command::kVersion}};
+  const std::map<std::string, Command> commands = {
+      {"run", Command::kRun},         {"analyze", Command::kAnalyze},
+      {"dataset", Command::kDataset}, {"preload", Command::kPreload},
+      {"check", Command::kCheck},     {"capabilities", Command::kCapabilities},
+      {"help", Command::kHelp},       {"--help", Command::kHelp},
+      {"-h", Command::kHelp},         {"--version", Command::kVersion}};
   const auto found = commands.find(word);
   if (found == commands.end()) {
     throw UsageError("unknown command \"" + word + "\"; known: " + std::string(kCommands));
@@ -240,6 +247,8 @@ void RequireOptions(const Arguments& arguments) {
   RequireOwnWorkdirs(arguments.jobs);
   if (analyze) require(arguments.weights, "--weights FILE");
   if (dataset) require(arguments.out, "--out FILE");
+  if (arguments.command == Command::kPreload && arguments.control_fd < 0)
+    throw UsageError("--control-fd N is missing");
 }
 
 }  // namespace

@@ -10,7 +10,7 @@
 
 namespace pelab::trainer {
 
-enum class Command { kRun, kAnalyze, kCapabilities, kCheck, kDataset, kHelp, kVersion };
+enum class Command { kRun, kAnalyze, kCapabilities, kCheck, kDataset, kPreload, kHelp, kVersion };
 
 // The options of one job. On the command line each of these options belongs to the last job. An
 // option that the last job already has starts the next job.
@@ -44,6 +44,7 @@ struct Arguments {
   bool cuda_graphs = true;                  // --cuda-graphs on|off
   bool plain = false;                       // --kernels plain
   int parent_fd = -1;                       // --parent-fd; -1: none
+  int control_fd = -1;                      // --control-fd
 };
 
 // Wrong use of the command line: one sentence for a person; exit status 2.
