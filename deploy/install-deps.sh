@@ -47,7 +47,7 @@ for argument in "$@"; do
     --lint) packages+=(clang-tidy clang-format flake8 mypy shellcheck) ;;
     --fuzz) packages+=(clang libclang-rt-dev) ;;
     --deb) packages+=(dpkg-dev help2man) ;;
-    --oci) packages+=(mmdebstrap umoci skopeo) ;;
+    --oci) packages+=(mmdebstrap umoci skopeo uidmap) ;;
     --bench) packages+=(python3-torch) ;;
     --slurm) packages+=(slurmctld slurmd slurm-client munge procps) ;;
     -h | --help) sed -n '2,14s/^# \{0,1\}//p' "$0"; exit 0 ;;

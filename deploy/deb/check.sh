@@ -5,7 +5,7 @@
 #
 #   deploy/deb/check.sh [DEBS] [--previous DEBS] [--suite SUITE] [--mirror URL]
 #
-# DEBS is a folder with the five packages [build/release/deb]. Without --previous, the packages
+# DEBS is a folder with the six packages [build/release/deb]. Without --previous, the packages
 # themselves under a lower version stand for the previous ones.
 set -euo pipefail
 

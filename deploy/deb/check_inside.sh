@@ -4,7 +4,7 @@
 # runs under systemd.
 set -euo pipefail
 export DEBIAN_FRONTEND=noninteractive LC_ALL=C.UTF-8 HOME=/root
-packages=(pelab pelab-server pelab-worker pelab-trainer python3-pelab)
+packages=(pelab pelab-server pelab-worker pelab-scale pelab-trainer python3-pelab)
 
 fail() { echo "check_inside.sh: $*" >&2; exit 1; }
 
@@ -55,13 +55,14 @@ do_install() {
   quietly apt-get update
   quietly apt-get install -y --no-install-recommends /root/previous/*.deb libopenblas0-openmp \
     bash-completion
-  for program in pelab pelab-server pelab-worker pelab-trainer; do
+  for program in pelab pelab-server pelab-worker pelab-scale pelab-trainer; do
     quietly "$program" --version
     [ -e "/usr/share/man/man1/$program.1.gz" ] || fail "$program has no man page"
     quietly bash -c "set +u; . /usr/share/bash-completion/bash_completion
       _completion_loader $program; complete -p $program"
   done
-  quietly systemd-analyze verify --man=no /usr/lib/systemd/system/pelab-{server,worker}.service
+  quietly systemd-analyze verify --man=no \
+    /usr/lib/systemd/system/pelab-{server,worker,scale@}.service
 }
 
 do_sweep() {
@@ -129,7 +130,7 @@ do_services() {
   quietly apt-get install -y --no-install-recommends /root/previous/*.deb
   systemctl -q is-enabled pelab-server pelab-worker && fail "a service was enabled by itself"
   systemctl -q is-active pelab-server pelab-worker && fail "a service was started by itself"
-  quietly systemctl enable --now pelab-server pelab-worker
+  quietly systemctl enable --now pelab-server pelab-worker pelab-scale@pelab
   do_sweep /root/under-systemd
   [ "$(stat -c '%U %a' /var/lib/pelab /var/lib/pelab-worker | paste -s -d ' ')" = \
     "pelab 750 pelab-worker 700" ] || fail "the state: $(ls -l /var/lib)"
@@ -141,7 +142,9 @@ do_services() {
   quietly apt-get install -y --no-install-recommends /root/new/*.deb
   wait_until 20 "the upgrade to restart the server" is_another "$before"
   wait_until 20 "the server's answer" pelab_answers
-  quietly apt-get remove -y pelab-server pelab-worker
+  # Without Slurm and without queues, it waits for both.
+  quietly systemctl -q is-active pelab-scale@pelab
+  quietly apt-get remove -y pelab-server pelab-worker pelab-scale
   local program
   for program in /proc/[0-9]*/exe; do
     case $(readlink "$program") in

@@ -68,6 +68,12 @@ stage_service() {  # server or worker
   complete_options "pelab-$1"
 }
 
+stage_scale() {
+  install -D -m 644 "$source/deploy/systemd/pelab-scale@.service" \
+    "$stage/pelab-scale/lib/systemd/system/pelab-scale@.service"
+  complete_options pelab-scale
+}
+
 stage_python() {
   local folder=$stage/python3-pelab/lib/python3/dist-packages
   mkdir -p "$folder"
@@ -101,13 +107,16 @@ for package in "$@"; do
     pelab-worker)
       stage_service worker
       man_page "$package" "$package" "daemon that trains a coordinator's jobs on a host" ;;
+    pelab-scale)
+      stage_scale
+      man_page "$package" "$package" "starts workers on a Slurm cluster when jobs wait" ;;
     pelab-trainer)
       complete_options "$package"
       man_page "$package" "$package" "trains one job, or several that differ in their seed" ;;
     python3-pelab) stage_python ;;
     *)
       echo "stage.sh: unknown package \"$package\"; known: pelab, pelab-server, pelab-worker," \
-        "pelab-trainer, python3-pelab" >&2
+        "pelab-scale, pelab-trainer, python3-pelab" >&2
       exit 2 ;;
   esac
   stage_documents "$package"

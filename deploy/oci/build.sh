@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # Makes container images of the packages of `make deb`, as files in OCI's format: a coordinator
 # (pelab-server.tar) and a worker with the trainer for CPUs (pelab-worker.tar). Needs Debian's
-# mirror, no registry and no daemon. Without root it needs user namespaces and entries of the user
-# in /etc/subuid and /etc/subgid.
+# mirror, no registry and no daemon. Without root it needs user namespaces, newuidmap, and entries
+# of the user in /etc/subuid and /etc/subgid. If something is missing, it says what, and exits with
+# status 1.
 #
 #   deploy/oci/build.sh [DEBS] [--out DIR] [--add DIR] [--suite SUITE] [--mirror URL]
 #
@@ -23,7 +24,7 @@ while [ $# -gt 0 ]; do
     --out | --add | --suite | --mirror)
       [ $# -gt 1 ] || { echo "build.sh: $1 needs a value" >&2; exit 2; }
       printf -v "${1#--}" %s "$2"; shift 2 ;;
-    -h | --help) sed -n '2,15s/^# \{0,1\}//p' "$0"; exit 0 ;;
+    -h | --help) sed -n '2,16s/^# \{0,1\}//p' "$0"; exit 0 ;;
     -*)
       echo "build.sh: unknown option \"$1\"; known: --out, --add, --suite, --mirror" >&2
       exit 2 ;;
@@ -36,6 +37,27 @@ for program in mmdebstrap umoci; do
     exit 1
   fi
 done
+# What an ordinary user lacks to make a root in a user namespace; nothing: everything is there.
+lacks() {
+  local name file
+  name=$(id -un)
+  command -v newuidmap >/dev/null || echo "newuidmap (apt-get install uidmap)"
+  for file in /etc/subuid /etc/subgid; do
+    grep -qsE "^($name|$(id -u)):" "$file" ||
+      echo "an entry of $name in $file (usermod --add-sub${file#/etc/sub}s 100000-165535 $name)"
+  done
+  unshare --user true 2>/dev/null ||
+    echo "user namespaces (sysctl user.max_user_namespaces kernel.unprivileged_userns_clone)"
+}
+mode=root
+if [ "$(id -u)" -ne 0 ]; then
+  mode=unshare
+  lacking=$(lacks)
+  if [ -n "$lacking" ]; then
+    echo "build.sh: without root this needs ${lacking//$'\n'/, and }; or run it as root" >&2
+    exit 1
+  fi
+fi
 if [ -n "$add" ] && [ ! -d "$add" ]; then
   echo "build.sh: --add $add is not a folder" >&2
   exit 1
@@ -74,7 +96,7 @@ root_of() {
   # The user has the name that the packages make, so that they do not make another one. The list of
   # packages stays (dpkg); manuals do not.
   # shellcheck disable=SC2016
-  mmdebstrap --quiet --variant=minbase --include="$include" \
+  mmdebstrap --mode="$mode" --quiet --variant=minbase --include="$include" \
     --dpkgopt='path-exclude=/usr/share/man/*' --dpkgopt='path-exclude=/usr/share/locale/*' \
     --dpkgopt='path-exclude=/usr/share/doc/*' --dpkgopt='path-include=/usr/share/doc/*/copyright' \
     --customize-hook="echo '$image:x:$user:' >>\"\$1/etc/group\"" \

@@ -14,7 +14,8 @@ import unittest
 SOURCE = pathlib.Path(__file__).resolve().parents[3]
 UNITS = SOURCE / "deploy" / "systemd"
 BIN = pathlib.Path(os.environ["PELAB_BIN"]).resolve()
-ROLES = ("server", "worker")
+ROLES = ("server", "worker", "scale")
+USERS = {"server": "pelab", "worker": "pelab-worker"}
 THRESHOLD = 20  # an exposure of at most 2.0, of 10
 
 
@@ -30,6 +31,11 @@ def variables(path):
     return dict(word.split("=", 1) for word in words)
 
 
+def unit_name(role):
+    # pelab-scale runs as one of the cluster's users, whom the name of the instance names.
+    return f"pelab-{role}{'@' if role == 'scale' else ''}.service"
+
+
 class Units(unittest.TestCase):
     def setUp(self):
         self.folder = pathlib.Path(tempfile.mkdtemp())
@@ -37,11 +43,11 @@ class Units(unittest.TestCase):
 
     def unit(self, role, **changes):
         """A copy of the unit that starts the program that was built."""
-        text = (UNITS / f"pelab-{role}.service").read_text()
+        text = (UNITS / unit_name(role)).read_text()
         for old, new in {f"/usr/bin/pelab-{role}": str(BIN / f"pelab-{role}"), **changes}.items():
             self.assertIn(old, text)
             text = text.replace(old, new)
-        path = self.folder / f"pelab-{role}.service"
+        path = self.folder / unit_name(role)
         path.write_text(text)
         return path
 
@@ -73,15 +79,16 @@ class Units(unittest.TestCase):
                     [BIN / f"pelab-{role}", *found.pop("OPTIONS").split(), "--version"],
                     env={**os.environ, **found}, capture_output=True, text=True, check=False)
                 self.assertEqual(done.returncode, 0, done.stderr)
-                state = "/var/lib/pelab" if role == "server" else "/var/lib/pelab-worker"
-                directory = f"StateDirectory={pathlib.Path(state).name}\n"
-                self.assertIn(directory, self.unit(role).read_text())
-                self.assertIn(state, (UNITS / f"{role}.conf").read_text())
+
+    def test_they_write_where_systemd_lets_them(self):
+        for role, state in USERS.items():
+            with self.subTest(role=role):
+                self.assertIn(f"StateDirectory={state}\n", self.unit(role).read_text())
+                self.assertIn(f"/var/lib/{state}", (UNITS / f"{role}.conf").read_text())
 
     def test_their_users_are_made(self):
-        for role in ROLES:
+        for role, user in USERS.items():
             with self.subTest(role=role):
-                user = "pelab" if role == "server" else "pelab-worker"
                 self.assertIn(f"User={user}\n", self.unit(role).read_text())
                 self.assertIn(f"u {user} - ", (UNITS / f"pelab-{role}.sysusers").read_text())
 
