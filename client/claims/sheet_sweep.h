@@ -8,8 +8,8 @@
 
 namespace pelab::client {
 
-// Whether rounds gave the sweep its seeds, so that pelab settle repeats it. `sweep` is one of
-// DataSource::Sweep, which has its overrides.
+// Whether the rounds of a sheet gave the sweep its seeds, so that `pelab settle` is the command
+// that repeats it. `sweep` must have its overrides, as the answer of DataSource::Sweep has.
 inline bool IsOfSheet(const v1::Sweep& sweep) {
   return std::any_of(
       sweep.overrides().begin(), sweep.overrides().end(), [](const v1::Override& override) {

@@ -19,7 +19,7 @@ void AddTokenOutOption(CLI::App* app, std::string& token_out);
 // The principal of that name, from the coordinator's list; NOT_FOUND if there is none.
 absl::StatusOr<v1::Principal> FindPrincipal(Coordinator& coordinator, const std::string& name);
 
-// Writes what a call that makes a token answered. The token goes to `out`, or, if that is null, to
+// Writes the answer of a call that makes a token. The token goes to `out`, or, if that is null, to
 // standard output, where it is alone; with --output json and the like it is a member of the row.
 // `told` is for people and goes to standard error. If the token cannot be written, the error says
 // how to get another one.

@@ -170,7 +170,7 @@ void AddAlloc(Commands& commands) {
   add_queue(add_verb("list", "the queues, and their allocations as last reported", ListAllocQueues),
             "one queue, with each of its allocations");
   add_verb("add", "add the queues of a file, or replace their settings", AddAllocQueues)
-      ->add_option("FILE", options->file, "TOML file with a table such as [queue.gpu] for each")
+      ->add_option("FILE", options->file, "TOML file with a table for each queue: [queue.gpu]")
       ->required();
   CLI::App* remove = add_verb("remove", "remove a queue; its workers go on", RemoveAllocQueue);
   add_queue(remove, "its name")->required();
@@ -184,8 +184,8 @@ void AddAlloc(Commands& commands) {
   pause->add_option("--reason", options->reason, "why, for others")->required()->type_name("TEXT");
   add_queue(add_verb("resume", "end a pause", ResumeAllocQueue), "its name")->required();
   add_verb("dry-run",
-           "what each queue would be given now; whether Slurm would take it says "
-           "`pelab-scale --dry-run`",
+           "what each queue would get now; `pelab-scale --dry-run` also asks Slurm whether it "
+           "would accept that",
            DryRunAlloc);
 }
 

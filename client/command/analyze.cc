@@ -73,9 +73,9 @@ void AddAnalyze(Commands& commands) {
       ->expected(1)
       ->take_all();
   app->add_option("--protocol", options->words.protocol,
-                  "whose defaults the other parameters have [default: each job's own]");
+                  "the protocol with the defaults of the other parameters [default: each job's]");
   app->add_flag("--watch", options->watch,
-                "stay until the analyses are stored (implied where nobody serves --db)");
+                "stay until the analyses are stored (implied if nobody serves --db)");
   AddWorkerFlags(app, options->worker);
   app->callback([&commands, options] {
     commands.chosen = [&commands, options] { return Run(*commands.context, *options); };

@@ -292,8 +292,8 @@ void AddCheck(Commands& commands) {
       "An encoding: runs the methods of the file in a trainer on this machine: shapes, finite "
       "numbers, causality, gradients against finite differences, the same numbers again and after "
       "an interruption, and the time of a step beside rope's. Data: its splits, labels and "
-      "lengths, how far guessing gets, and what the splits share. Exit status 1: something does "
-      "not hold. docs/own-encodings.md and docs/own-data.md say how to write such files.");
+      "lengths, how far guessing gets, and what the splits share. Exit status 1: a check has "
+      "failed. docs/own-encodings.md and docs/own-data.md say how to write such files.");
   app->add_option("FILE", options->file,
                   "the file, as pelab.save_encoding or pelab.save_task writes it, or numpy.savez")
       ->required();

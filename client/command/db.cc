@@ -193,12 +193,12 @@ void AddDb(Commands& commands) {
   info->callback(
       [&commands] { commands.chosen = [&commands] { return Info(*commands.context); }; });
   CLI::App* check = app->add_subcommand(
-      "check", "is the file sound, and does everything hold that is promised about it?");
+      "check", "check that the file is sound, and every promise about its data");
   check->callback(
       [&commands] { commands.chosen = [&commands] { return CheckFile(*commands.context); }; });
   auto target = std::make_shared<std::string>();
   CLI::App* backup = app->add_subcommand(
-      "backup", "a consistent copy with its artifacts, from the coordinator where one serves it");
+      "backup", "a consistent copy with its artifacts, from the coordinator if one serves it");
   backup->add_option("FILE", *target, "target file; must not exist")->required();
   backup->callback([&commands, target] {
     commands.chosen = [&commands, target] { return BackUp(*commands.context, *target); };

@@ -56,8 +56,7 @@ void AddExtend(Commands& commands) {
                              "  pelab extend table1 --seed 5..9\n"
                              "  pelab extend table1 --seed 5..9 --seed 42 --dry-run\n"
                              "Seeds that the sweep already has are ignored. A finished sweep is "
-                             "active again until the new jobs have "
-                             "ended.");
+                             "active again until the new jobs have ended.");
   app->add_option("SWEEP", options->sweep, "number or name of a sweep")->required();
   app->add_option("--seed", options->seeds, "5, or 5..9, or 5..9,12; repeatable")
       ->type_name("SEEDS")

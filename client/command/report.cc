@@ -117,8 +117,7 @@ void AddReport(Commands& commands) {
   auto options = std::make_shared<ReportCommandOptions>();
   CLI::App* app = AddCommand(
       commands, "report",
-      "one HTML file with everything about sweeps: curves, head ablations, tables, where it comes "
-      "from",
+      "one HTML file with everything about sweeps: curves, head ablations, tables, provenance",
       "  pelab report quick\n"
       "  pelab report quick --db runs/quick.db --out quick.html --force\n"
       "  pelab report paper-table1 paper-figure05 --out paper.html\n"

@@ -44,14 +44,13 @@ void AddRetry(Commands& commands) {
       "  pelab retry table1\n"
       "  pelab retry --job 12\n"
       "  pelab retry --job 12 --failed --server gpu01:7470\n"
-      "A finished sweep is active again until its jobs have ended. One job may also be a cancelled "
-      "one, where a "
-      "sweep that is not cancelled has it. A job goes on from its last checkpoint where there is "
-      "one.");
+      "A finished sweep is active again until its jobs have ended. --job also retries a cancelled "
+      "job, if a sweep that is not cancelled has it. A job continues from its last checkpoint, if "
+      "there is one.");
   app->add_option("SWEEP", options->sweep, "number or name of a sweep: its failed jobs");
   app->add_option("--job", options->job, "one job instead, by number or key prefix");
   app->add_flag("--failed", options->failed,
-                "only what failed, not what was cancelled [of a sweep: always]");
+                "only failed jobs, not cancelled ones [of a sweep: always]");
   app->callback([&commands, options] {
     commands.chosen = [&commands, options] { return Run(*commands.context, *options); };
   });

@@ -42,10 +42,8 @@ void AddRun(Commands& commands) {
       "  pelab run quick.yaml --db runs/quick.db --set train.epochs=3\n"
       "  pelab run quick.yaml --cpu-slots 2 --threads-per-slot 1\n"
       "Files beside the database FILE: FILE.lock, FILE.artifacts/ (weights), FILE.server.log, "
-      "FILE.worker.log, "
-      "FILE.worker/ (checkpoints and spool). Jobs that are stored already are not trained again; "
-      "what is "
-      "interrupted or cancelled goes on with the next run of the same file.");
+      "FILE.worker.log, FILE.worker/ (checkpoints and spool). Jobs that are stored already are not "
+      "trained again. Interrupted and cancelled jobs continue with the next run of the same file.");
   AddDocumentFlags(app, options->document, options->run.submit);
   app->add_flag("--dry-run", options->dry_run, "check and count; store nothing");
   AddWorkerFlags(app, options->run.worker);

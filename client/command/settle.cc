@@ -148,10 +148,10 @@ void AddSettle(Commands& commands) {
       "  pelab settle docs/claims/quick.yaml --budget 30m\n"
       "  pelab settle table1.claims.yaml --server gpu01:7470 --until 23:00\n"
       "  pelab settle table1.claims.yaml --dry-run\n"
-      "The sheet is registered first: what was known before is told apart from then on. Each round "
-      "gives the cells of all open claims their next seeds. The verdicts are valid whenever it "
-      "stops. Stopped in any way, the same command goes on. Without --server, it starts a "
-      "coordinator and a worker, as pelab run does.");
+      "The sheet is registered first, so that seeds stored before it can be told apart. Each round "
+      "gives the cells of all open claims their next seeds. The verdicts are valid whenever the "
+      "command stops; run it again to continue. Without --server, it starts a coordinator and a "
+      "worker, as pelab run does.");
   app->add_option("SHEET", options->file,
                   "a claim sheet, or the name, number or hash of a registered one")
       ->required();
@@ -169,8 +169,8 @@ void AddSettle(Commands& commands) {
       "begin behind the last seed that a cell of the sheet has [default]; otherwise at the "
       "sheet's first_seed, and what is stored already is exploratory");
   app->add_option("--slots", options->slots,
-                  "slots that a round gives something to do [default: those of the workers that "
-                  "are connected when the sheet is registered]")
+                  "slots that a round keeps busy [default: those of the workers that are connected "
+                  "when the sheet is registered]")
       ->check(CLI::Range(1, 100'000))
       ->type_name("N");
   app->add_flag("--dry-run", options->dry_run,

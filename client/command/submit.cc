@@ -83,9 +83,9 @@ void AddSubmit(Commands& commands) {
                              "  pelab submit quick.yaml --set train.epochs=3 --watch\n"
                              "  pelab submit table1.yaml --dry-run\n"
                              "  pelab submit table1.yaml --set train.lr=3e-4 --name table1-lr\n"
-                             "Submitting the same file continues its sweep, also with one "
-                             "that was cancelled. A changed one needs "
-                             "a name of its own, or --new.");
+                             "Submitting the same file again continues its sweep, also if the "
+                             "sweep was cancelled. A changed file needs a name of its own "
+                             "(--name), or --new.");
   AddDocumentFlags(app, options->document, options->submit);
   app->add_flag("--dry-run", options->dry_run,
                 "check and count; store nothing; needs no coordinator");

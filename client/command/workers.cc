@@ -98,7 +98,7 @@ absl::StatusOr<int> Drain(const Context& context, const std::string& worker, v1:
 }
 
 constexpr char kWorkerHelp[] =
-    "its name, its id or the first 6 characters of that or more, or its host; one worker alone";
+    "its name, its id (or the first 6 characters or more), or its host; must match one worker";
 
 }  // namespace
 
@@ -108,7 +108,7 @@ void AddWorkers(Commands& commands) {
                              "  pelab workers --server gpu01:7470 --output json\n"
                              "  pelab workers drain gpu1 --mode checkpoint\n"
                              "  pelab workers resume gpu1\n"
-                             "A worker drains, whatever restarts, until it is told to resume; its "
+                             "A drain lasts until `pelab workers resume`, also over restarts; the "
                              "daemon stays connected.");
   app->require_subcommand(0, 1);
   app->fallthrough();

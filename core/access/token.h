@@ -11,7 +11,7 @@ namespace pelab::access {
 // repositories recognize a token that was committed by mistake.
 std::string NewToken();
 
-// What is stored of a token. It is long and random, so one round of SHA-256 hides it.
+// The stored form of a token. A token is long and random, so one round of SHA-256 hides it.
 std::string TokenHash(absl::string_view token);
 
 }  // namespace pelab::access

@@ -1,5 +1,5 @@
-// How the refusal of a call begins that its principal may make a moment later. Clients wait and try
-// again.
+// The beginning of a message that refuses a call only for now: the same call may succeed a moment
+// later. Clients wait and try again.
 #pragma once
 
 #include "absl/strings/string_view.h"

@@ -115,6 +115,12 @@ absl::StatusOr<std::unique_ptr<Connection>> Connection::Open(const std::string& 
   }
 }
 
+std::unique_ptr<Connection> Connection::Over(std::unique_ptr<SQLite::Database> db) {
+  migrations::KeepSchema(*db);
+  std::string path = db->getFilename();
+  return std::unique_ptr<Connection>(new Connection(std::move(path), std::move(db)));
+}
+
 absl::Status Connection::CheckFile() {
   migrations::KeepSchema(*db_);
   return migrations::CheckSchema(*db_, path_);

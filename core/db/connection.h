@@ -37,6 +37,7 @@ class Connection {
  public:
   // Opens the file; the errors are those of Reader::Open.
   static absl::StatusOr<std::unique_ptr<Connection>> Open(const std::string& path);
+  static std::unique_ptr<Connection> Over(std::unique_ptr<SQLite::Database> db);
 
   SQLite::Database& db() { return *db_; }
 

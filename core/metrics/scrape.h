@@ -1,6 +1,6 @@
 // The answer to one scrape in Prometheus' text format: families of metrics, and their samples. The
-// registry of prometheus-cpp is not used, because nearly all values are read when they are asked
-// for, and what is counted is counted without a lock. Samples become text when they are added
+// registry of prometheus-cpp is not used, because nearly all values are read at the time of the
+// scrape, and counters are kept without a lock. Samples become text when they are added
 // (docs/adr/0052); a unit test compares the text with that of prometheus-cpp's serializer.
 #pragma once
 
@@ -26,9 +26,9 @@ using Labels = std::initializer_list<std::pair<std::string_view, std::string_vie
 // Not thread-safe.
 class Scrape {
  public:
-  // One metric. A family without samples is in the answer too, by its help and type. Valid as long
-  // as its scrape. No two samples of a family may have the same labels: Prometheus would refuse the
-  // whole scrape.
+  // One metric and its samples. A family without samples is in the answer too, with its help and
+  // type. It must not outlive its scrape. No two samples of a family may have the same labels:
+  // Prometheus would refuse the whole scrape.
   class Family {
    public:
     Family& Add(double value, Labels labels = {});

@@ -27,8 +27,8 @@ absl::Status CheckQueueName(std::string_view name);
 // an integer from 1 to 100, not 0"; or that there is no such key, and which one was meant.
 absl::Status SetSetting(std::string_view key, const Value& value, Queue& queue);
 
-// A value that is a text on one line, which the key's value is or contains. INVALID_ARGUMENT if it
-// is another one.
+// The text of `value`: the whole value of the key, or one word of its list. INVALID_ARGUMENT, which
+// names the key, unless it is a text on one line that is not empty.
 absl::StatusOr<std::string> WordOf(std::string_view key, const Value& value);
 
 bool IsSetting(std::string_view key);

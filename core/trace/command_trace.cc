@@ -14,8 +14,7 @@ namespace {
 std::atomic<CommandTrace*> current = nullptr;
 
 Span Begin() {
-  const char* named = std::getenv(kTraceparentVariable);
-  const std::optional<TraceContext> outer = ParseTraceparent(named == nullptr ? "" : named);
+  const std::optional<TraceContext> outer = OuterSpan();
   Span span;
   span.context = outer ? ChildOf(*outer) : NewTrace();
   if (outer) span.parent_span_id = outer->span_id;
@@ -24,6 +23,11 @@ Span Begin() {
 }
 
 }  // namespace
+
+std::optional<TraceContext> OuterSpan() {
+  const char* named = std::getenv(kTraceparentVariable);
+  return ParseTraceparent(named == nullptr ? "" : named);
+}
 
 CommandTrace* CommandTrace::Current() { return current; }
 

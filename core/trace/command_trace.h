@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "absl/status/status.h"
@@ -11,10 +12,13 @@
 
 namespace pelab::trace {
 
-// A span from construction to Finish: below the one that the environment variable TRACEPARENT
-// names, otherwise the first of a new trace. The calls that this process makes meanwhile belong to
-// it (core/rpc/send_trace.h). At most one exists at a time. Thread-safe, apart from construction,
-// Finish and destruction.
+// The span that the environment variable TRACEPARENT names. nullopt: it names none.
+std::optional<TraceContext> OuterSpan();
+
+// The span of the command, from construction to Finish. It is a child of the span that the
+// environment variable TRACEPARENT names, or else the first span of a new trace. The calls that
+// this process makes meanwhile belong to it (core/rpc/send_trace.h). At most one CommandTrace
+// exists at a time. Thread-safe, apart from construction, Finish and destruction.
 class CommandTrace {
  public:
   // The one that exists, or null.

@@ -235,10 +235,15 @@ bool Scheduler::TakeBackFromUnable(std::int64_t attempt_id) {
 }
 
 // Sends attempts to their worker. If the worker is not connected, they are sent when it comes back,
-// or lost when their leases run out.
+// or lost when their leases run out. If it is gone, they end now.
 void Scheduler::Send(std::vector<std::int64_t> together) {
   if (together.empty()) return;
-  const std::shared_ptr<WorkerLink>& link = workers_[attempts_.at(together.front()).worker_id].link;
+  const Worker& worker = workers_[attempts_.at(together.front()).worker_id];
+  const std::shared_ptr<WorkerLink>& link = worker.link;
+  if (!worker.gone.empty()) {
+    for (const std::int64_t id : together) EndGone(id, worker.gone);
+    return;
+  }
   if (!link) return;
   std::erase_if(together, [this](std::int64_t id) { return TakeBackFromUnable(id); });
   if (together.empty()) return;

@@ -1,6 +1,7 @@
 // How long the attempts of a silent worker are kept: heartbeats renew leases, and an attempt whose
 // lease has run out is lost. So is an attempt of which nothing was reported for a long time: its
-// daemon is alive, but the part of it that runs trainers may hang.
+// daemon is alive, but the part of it that runs trainers may hang. The attempts of a worker that
+// has ended, or is said to be gone, end at once.
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
@@ -118,6 +119,57 @@ void Scheduler::ProbeStorage(const std::string& worker_id) {
   if (clock_.Monotonic() - probed_ < kAfterRefusedWrite) return;
   probed_ = clock_.Monotonic();
   Write(store::WorkerSeen{worker_id, "", /*now: not seen*/ 0});
+}
+
+// Workers that are gone ---------------------------------------------------------------------------
+
+void Scheduler::EndGone(std::int64_t attempt_id, const std::string& why) {
+  Attempt& attempt = attempts_.at(attempt_id);
+  // If the worker has not seen it, nothing is lost.
+  if (attempt.started) return End(attempt_id, state::Event::kLose, why);
+  attempt.drained = true;  // so that a worker that has come back gets other jobs
+  End(attempt_id, state::Event::kPreempt, why);
+}
+
+// Ends the attempts of a worker that is gone and holds none any more. Those whose assignment is
+// being stored end when that is done (Send). Returns how many were open.
+int Scheduler::EndAll(Worker& worker, const std::string& why) {
+  worker.gone = why;
+  int open = 0;
+  for (const std::int64_t id : worker.attempts) {
+    Attempt& attempt = attempts_.at(id);
+    if (attempt.ending) continue;
+    if (attempt.ended) {
+      attempt.lease_end = clock_.Monotonic();
+    } else {
+      EndGone(id, why);
+      ++open;
+    }
+  }
+  return open;
+}
+
+void Scheduler::Goodbye(const std::string& worker_id, const WorkerLink* link) {
+  Worker* worker = Find(worker_id, link);
+  if (worker == nullptr) return;
+  EndAll(*worker, absl::StrCat("worker ", NameOf(worker_id), " ended"));
+  Disconnected(worker_id, link);
+}
+
+int Scheduler::WorkerGone(const std::string& name, const std::string& why) {
+  int open = 0;
+  for (auto& [worker_id, worker] : workers_) {
+    if (worker.info.name != name) continue;
+    const int lost = EndAll(worker, absl::StrCat("worker ", NameOf(worker_id), " is gone: ", why));
+    const LogScope scope({.worker_id = worker_id});
+    spdlog::warn("worker {} is gone: {}; {} attempts are lost", NameOf(worker_id), why, lost);
+    open += lost;
+    const std::shared_ptr<WorkerLink> link = worker.link;
+    if (link == nullptr) continue;
+    Disconnected(worker_id, link.get());
+    link->Close(absl::UnavailableError(absl::StrCat("you are said to be gone: ", why)));
+  }
+  return open;
 }
 
 }  // namespace pelab::sched

@@ -118,6 +118,7 @@ void Scheduler::Connected(WorkerInfo info, std::shared_ptr<WorkerLink> link,
   worker.better_alone.clear();
   worker.leaving = false;
   worker.silent = false;
+  worker.gone.clear();
   worker.heard = clock_.Monotonic();
   worker.time_over = worker.heard + worker.info.time_left;
   worker.seen_written = worker.heard;
@@ -205,52 +206,15 @@ void Scheduler::Disconnected(const std::string& worker_id, const WorkerLink* lin
   Seen(*worker, "offline");
 }
 
-// Ends the attempts of a worker that holds none any more. Returns how many were open.
-int Scheduler::EndAll(const Worker& worker, const std::string& why) {
-  int open = 0;
-  for (const std::int64_t id : worker.attempts) {
-    Attempt& attempt = attempts_.at(id);
-    if (attempt.ending) continue;
-    if (attempt.ended) {
-      attempt.lease_end = clock_.Monotonic();
-    } else {
-      // What crossed the worker's end is no loss: the worker has not seen it.
-      End(id, attempt.started ? state::Event::kLose : state::Event::kPreempt, why);
-      ++open;
-    }
-  }
-  return open;
-}
-
-void Scheduler::Goodbye(const std::string& worker_id, const WorkerLink* link) {
-  const Worker* worker = Find(worker_id, link);
-  if (worker == nullptr) return;
-  EndAll(*worker, absl::StrCat("worker ", NameOf(worker_id), " ended"));
-  Disconnected(worker_id, link);
-}
-
-int Scheduler::WorkerGone(const std::string& name, const std::string& why) {
-  int open = 0;
-  for (const auto& [worker_id, worker] : workers_) {
-    if (worker.info.name != name) continue;
-    const int lost = EndAll(worker, absl::StrCat("worker ", NameOf(worker_id), " is gone: ", why));
-    const LogScope scope({.worker_id = worker_id});
-    spdlog::warn("worker {} is gone: {}; {} attempts are lost", NameOf(worker_id), why, lost);
-    open += lost;
-    const std::shared_ptr<WorkerLink> link = worker.link;
-    if (link == nullptr) continue;
-    Disconnected(worker_id, link.get());
-    link->Close(absl::UnavailableError(absl::StrCat("you are said to be gone: ", why)));
-  }
-  return open;
-}
-
 void Scheduler::Stored(const store::EventStored& event) {
   const auto found = attempts_.find(event.attempt_id);
   if (event.foreign || found == attempts_.end()) return;
-  Renew(found->second);
+  // A worker that is gone has said this before: it does not put off the end that was decided since.
+  if (Worker& worker = workers_[found->second.worker_id]; worker.gone.empty()) {
+    Renew(found->second);
+    Heard(worker);
+  }
   if (event.advanced) found->second.reported = clock_.Monotonic();
-  Heard(workers_[found->second.worker_id]);
   found->second.started = true;
   if (event.epoch_seconds > 0) KeepEpoch(found->second, event.epoch_seconds);
   if (event.better_alone) {

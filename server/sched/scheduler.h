@@ -195,7 +195,8 @@ class Scheduler {
   void Goodbye(const std::string& worker_id, const WorkerLink* link);
 
   // Workers with this display name are gone, because of `why`: their connections are closed, and
-  // their attempts end at once as if their leases had run out. Returns how many attempts that are.
+  // their attempts end at once as if their leases had run out. Returns how many attempts that are,
+  // without those whose assignment is being stored: they end as soon as it is.
   // A worker that lives all the same connects again, and is told to drop them.
   int WorkerGone(const std::string& name, const std::string& why);
 
@@ -283,6 +284,9 @@ class Scheduler {
     bool leaving = false;  // it gave a running job back, so it gets no more until its next hello
     // A lease ran out and nothing has been heard since, so it gets no more jobs until then.
     bool silent = false;
+    // Why it is not there any more, if it has ended or is said to be gone; empty: neither, or it
+    // has come back.
+    std::string gone;
   };
   struct Planned {  // an assignment that is being stored
     store::ReadyJob job;
@@ -313,7 +317,8 @@ class Scheduler {
   void GiveUpSilent();
   void ProbeStorage(const std::string& worker_id);
   void Heard(Worker& worker);
-  int EndAll(const Worker& worker, const std::string& why);
+  void EndGone(std::int64_t attempt_id, const std::string& why);
+  int EndAll(Worker& worker, const std::string& why);
   void Delay(const store::ReadyJob& job, absl::Duration until);
   void DropDelayed(std::int64_t job_id);
   void WantDispatch();

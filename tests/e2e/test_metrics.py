@@ -13,6 +13,7 @@ import urllib.error
 import urllib.request
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
+from fake_slurm import FakeSlurm  # noqa: E402
 from pelab_harness import (BIN, Case, SOURCE, tiny_sweep, trainer_environment,  # noqa: E402
                            wait_until)
 
@@ -77,6 +78,8 @@ class ShippedTest(unittest.TestCase):
         self.assertEqual(variables["datasource"]["query"], "prometheus")
         panels = board["panels"]
         self.assertGreaterEqual(len(panels), 12)
+        shown = set(METRIC.findall(DASHBOARD.read_text()))
+        self.assertLessEqual({"pelab_allocations", "pelab_allocation_queue_paused"}, shown)
         self.assertEqual(len({panel["id"] for panel in panels}), len(panels))
         self.assertEqual(len({panel["title"] for panel in panels}), len(panels))
         taken = set()
@@ -129,11 +132,15 @@ class MetricsTest(Case):
         return wait_until(lambda: re.search(pattern, self.logs(), re.MULTILINE), 20,
                           pattern).group(1)
 
-    def queues(self):
-        """Two queues; pelab-scale is not there."""
+    def queues(self, url):
+        """Two queues, of which one is paused; the other gets an allocation, which waits."""
         self.write("queues.toml", QUEUES)
         self.ok(self.pelab("alloc", "add", self.folder / "queues.toml"))
         self.ok(self.pelab("alloc", "pause", "gpu", "--reason", "maintenance"))
+        self.spawn("pelab-scale", "--server", self.socket, "--interval", "200ms", "--look", "200ms",
+                   env=FakeSlurm(self.folder / "slurm").env)
+        waiting = 'pelab_allocations{queue="cpu",state="waiting"}'
+        wait_until(lambda: value(self.read(url), waiting) == 1, 20, waiting)
 
     def train(self):
         """Two jobs end, and four others wait."""
@@ -167,6 +174,7 @@ class MetricsTest(Case):
                 ("pelab_store_writable", 1),
                 ('pelab_allocation_queue_paused{queue="gpu"}', 1),
                 ('pelab_allocation_queue_paused{queue="cpu"}', 0),
+                ('pelab_allocations{queue="gpu",state="waiting"}', 0),
                 ('pelab_rpc_requests_total{method="Maintenance/Backup",code="OK"}', 1)]:
             self.assertEqual(value(scrape, sample), wanted, sample)
         self.assertGreater(value(scrape, "pelab_artifact_bytes"), 0)
@@ -192,7 +200,7 @@ class MetricsTest(Case):
         url = self.begin()
         self.check_format(self.read(url))
         self.train()
-        self.queues()
+        self.queues(url)
         scrape = self.read(url)
         worker = self.read(self.line_with(r"metrics on (http://\S+/metrics)$"))
         self.assertIn('pelab_build_info{version="', worker)

@@ -9,6 +9,7 @@ import sys
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
+from fake_slurm import FakeSlurm  # noqa: E402
 from pelab_harness import BIN, Case, tiny_sweep, trainer_environment, wait_until  # noqa: E402
 
 TRACE = "0af7651916cd43dd8448eb211c80319c"
@@ -41,6 +42,16 @@ def spans(path):
 
 def seconds(span):
     return (int(span["endTimeUnixNano"]) - int(span["startTimeUnixNano"])) / 1e9
+
+
+QUEUES = """\
+[queue.cpu]
+time_limit = "4h"
+max_allocations = 1
+device = "cpu"
+worker = []
+workdir = "/tmp"
+"""
 
 
 class TraceTest(Case):
@@ -115,6 +126,42 @@ class TraceTest(Case):
         self.assertEqual(started[0]["span_id"], span["parentSpanId"])
         sweep = self.json("status", "tiny")
         self.assertIn(TRACE, json.dumps(sweep))
+
+    def test_allocations(self):
+        """pelab-scale: the trace of an allocation, from sbatch to the coordinator and a worker."""
+        self.server("--trace-file", self.file)
+        self.write("queues.toml", QUEUES)
+        self.ok(self.pelab("alloc", "add", self.folder / "queues.toml"))
+        self.submit(tiny_sweep(epochs=1, seeds="0", pes="nope"))
+        slurm = FakeSlurm(self.folder / "slurm")
+        self.spawn("pelab-scale", "--server", self.socket, "--interval", "100ms", "--look", "100ms",
+                   "--trace-file", self.file, env={**slurm.env, "TRACEPARENT": TRACEPARENT})
+        wait_until(slurm.scripts, 20, "an allocation")
+        (allocation, script), = slurm.scripts().items()
+        told, = re.findall(r"^export TRACEPARENT=(.*)$", script, re.MULTILINE)
+        # Its worker, which Slurm does not start here, without the script's srun.
+        worker = self.spawn("pelab-worker", "--server", self.socket, "--workdir", self.folder / "w",
+                            "--name", f"pelab-cpu-{allocation}", "--cpu-slots", 1, "--log-format",
+                            "json", env={"TRACEPARENT": told})
+        slurm.set(allocation, "RUNNING")
+        wait_until(lambda: self.named("starting"), 20, "its hello")
+        worker.send_signal(signal.SIGKILL)
+        slurm.set(allocation, "NODE_FAIL")
+        wait_until(lambda: len(self.named("Allocations/WorkerGone")) == 2, 20, "its end, told")
+        whole, = wait_until(lambda: self.named("allocation"), 20, "its span")
+        self.assertEqual(whole["parentSpanId"], OUTER)
+        self.assertEqual(told, f"00-{TRACE}-{whole['spanId']}-01")
+        self.assertEqual(whole["status"]["message"], "NODE_FAIL")
+        self.assertEqual(whole["values"]["pelab.queue"], "cpu")
+        self.assertEqual(whole["values"]["pelab.allocation"], str(allocation))
+        below = [span["name"] for span in spans(self.file)
+                 if span.get("parentSpanId") == whole["spanId"]]
+        self.assertLessEqual({"waiting", "starting", "running", "Allocations/ReportQueues",
+                              "Allocations/WorkerGone"}, set(below))
+        reports = [span["spanId"] for span in self.named("Allocations/ReportQueues", "pelab-scale")]
+        self.assertLess(len(reports), 8, "only those with news")
+        lines = [json.loads(line) for line in self.logs().splitlines() if line.startswith("{")]
+        self.assertEqual({line["trace_id"] for line in lines if "attempt_id" not in line}, {TRACE})
 
     def test_kills(self):
         """A coordinator and a worker that are killed: the trace goes on with the next attempt."""

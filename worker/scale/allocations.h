@@ -1,5 +1,5 @@
-// What is known of a queue's allocations, from what the batch system and the workers say. No I/O
-// and no clock: the caller passes the times.
+// The state of a queue's allocations, as the batch system and the workers report it. No I/O and no
+// clock: the caller passes the times.
 #pragma once
 
 #include <cstdint>
@@ -28,8 +28,8 @@ struct Sighting {
   std::string reason;  // why it waits, or where it runs; for people
 };
 
-// The phase of a state of Slurm; kStarting for one in which the worker may run. kUnknown is no
-// phase: the state is one that this program does not know.
+// The phase of a state of Slurm; kStarting for one in which the worker may run. If this program
+// does not know the state, `known` is false and `phase` has no meaning.
 struct SlurmPhase {
   bool known = false;
   Phase phase = Phase::kWaiting;
@@ -66,7 +66,7 @@ class Allocations {
   std::vector<Ended> See(const std::vector<Sighting>& listed, absl::Duration now);
   // The workers of these allocations are, or were, connected to the coordinator.
   void SaidHello(const std::set<std::string>& ids);
-  // Those that have their node for `timeout` without a hello.
+  // The allocations that have had their node for `timeout` or longer without a hello.
   std::vector<std::string> Late(absl::Duration now, absl::Duration timeout) const;
 
   int Count(Phase phase) const;

@@ -7,7 +7,9 @@
 #include <utility>
 
 #include "core/base/status.h"
+#include "core/base/strings.h"
 #include "core/queues/settings.h"
+#include "core/rpc/call_span.h"
 #include "core/rpc/channel.h"
 #include "core/rpc/status.h"
 #include "pelab/v1/allocations.grpc.pb.h"
@@ -35,8 +37,9 @@ v1::QueueReport ToProto(const QueueReport& report) {
 
 class CoordinatorClient final : public Coordinator {
  public:
-  explicit CoordinatorClient(const std::shared_ptr<grpc::Channel>& channel)
-      : fleet_(v1::Fleet::NewStub(channel)),
+  CoordinatorClient(const std::shared_ptr<grpc::Channel>& channel, trace::SpanFile* spans)
+      : spans_(spans),
+        fleet_(v1::Fleet::NewStub(channel)),
         results_(v1::Results::NewStub(channel)),
         allocations_(v1::Allocations::NewStub(channel)) {}
 
@@ -64,12 +67,13 @@ class CoordinatorClient final : public Coordinator {
     return workers;
   }
 
-  absl::StatusOr<std::vector<GivenQueue>> Report(const std::vector<QueueReport>& reports) override {
+  absl::StatusOr<std::vector<GivenQueue>> Report(const std::vector<QueueReport>& reports,
+                                                 const std::optional<TraceContext>& span) override {
     v1::ReportQueuesRequest request;
     for (const QueueReport& report : reports) *request.add_queues() = ToProto(report);
     v1::ListQueuesResponse response;
     PELAB_RETURN_IF_ERROR(
-        Call(*allocations_, &v1::Allocations::Stub::ReportQueues, request, response));
+        TracedCall("ReportQueues", span, &v1::Allocations::Stub::ReportQueues, request, response));
     std::vector<GivenQueue> given;
     std::string refused;
     for (const v1::QueueRow& row : response.queues()) {
@@ -86,13 +90,14 @@ class CoordinatorClient final : public Coordinator {
     return given;
   }
 
-  absl::StatusOr<int> WorkerGone(const std::string& worker, const std::string& why) override {
+  absl::StatusOr<int> WorkerGone(const std::string& worker, const std::string& why,
+                                 const std::optional<TraceContext>& span) override {
     v1::WorkerGoneRequest request;
     request.set_worker(worker);
     request.set_reason(why);
     v1::WorkerGoneResponse response;
     PELAB_RETURN_IF_ERROR(
-        Call(*allocations_, &v1::Allocations::Stub::WorkerGone, request, response));
+        TracedCall("WorkerGone", span, &v1::Allocations::Stub::WorkerGone, request, response));
     return response.attempts();
   }
 
@@ -104,6 +109,24 @@ class CoordinatorClient final : public Coordinator {
     return rpc::FromGrpc((stub.*method)(&context, request, &response));
   }
 
+  // A call of the service Allocations, as a span below `above`.
+  template <typename Method, typename Request, typename Response>
+  absl::Status TracedCall(const char* name, const std::optional<TraceContext>& above, Method method,
+                          const Request& request, Response& response) {
+    if (!above) return Call(*allocations_, method, request, response);
+    trace::Span span = rpc::BeginCall(Concat("/pelab.v1.Allocations/", name), trace::Kind::kClient);
+    span.context = ChildOf(*above);
+    span.parent_span_id = above->span_id;
+    grpc::ClientContext context;
+    context.set_deadline(std::chrono::system_clock::now() + kCallPatience);
+    context.AddMetadata(kTraceparentKey, Traceparent(span.context));
+    const grpc::Status status = (allocations_.get()->*method)(&context, request, &response);
+    rpc::EndCall(status, span);
+    if (spans_ != nullptr) spans_->Add(std::move(span));
+    return rpc::FromGrpc(status);
+  }
+
+  trace::SpanFile* const spans_;  // null: nothing is recorded
   const std::unique_ptr<v1::Fleet::Stub> fleet_;
   const std::unique_ptr<v1::Results::Stub> results_;
   const std::unique_ptr<v1::Allocations::Stub> allocations_;
@@ -113,9 +136,10 @@ class CoordinatorClient final : public Coordinator {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Coordinator>> MakeCoordinator(const rpc::Address& address,
-                                                             const rpc::ClientSecurity& security) {
+                                                             const rpc::ClientSecurity& security,
+                                                             trace::SpanFile* spans) {
   PELAB_ASSIGN_OR_RETURN(auto channel, rpc::CreateChannel(address, security));
-  return std::make_unique<CoordinatorClient>(channel);
+  return std::make_unique<CoordinatorClient>(channel, spans);
 }
 
 }  // namespace pelab::scale

@@ -17,15 +17,15 @@ namespace {
 constexpr int kUsageExitCode = 2;
 
 constexpr char kFooter[] = R"(
-It runs where sbatch does, such as on a login node, and asks the coordinator every few seconds how
-many jobs wait. Workers that it starts end by themselves when no job comes; it cancels an
-allocation only if its worker does not connect in time. It keeps nothing: after a restart, squeue
-says what runs. Stopping it stops no worker.
+pelab-scale runs where sbatch does, such as on a login node, and asks the coordinator every few
+seconds how many jobs wait. Workers that it starts end by themselves when no job comes; it cancels
+an allocation only if its worker does not connect in time. It stores nothing: after a restart,
+squeue says what runs. Stopping it stops no worker.
 
 Without a file it takes the queues from the coordinator, where `pelab alloc` manages them, and needs
-the role scaler. Whoever is an operator there then decides the arguments of sbatch and the commands
-that run as you. With a file, which has a table for each queue (docs/operations.md, Slurm), it takes
-nothing from the coordinator, and the role reader is enough:
+the role scaler. Every operator of the coordinator then decides the arguments of sbatch and the
+commands that run as you. With a file, which has a table for each queue (docs/operations.md, Slurm),
+it takes nothing from the coordinator, and the role reader is enough:
 
   [queue.gpu]
   time_limit = "4h"
@@ -63,7 +63,7 @@ void AddFlags(CLI::App& app, ScaleOptions* options, Raw* raw) {
       ->excludes(list);
   app.add_option("--tag", options->tag,
                  "Tells this coordinator's allocations from those of others; letters, digits and "
-                 "_ - . : / (default: the coordinator's address)")
+                 "_ - . : / [ ] (default: the coordinator's address)")
       ->type_name("TEXT");
   app.add_option("--interval", raw->interval, "How often the coordinator is asked")
       ->type_name("TIME")
@@ -73,6 +73,7 @@ void AddFlags(CLI::App& app, ScaleOptions* options, Raw* raw) {
       ->capture_default_str();
   rpc::AddClientSecurityFlags(app, &options->security);
   rpc::AddLoggingFlags(app, &options->logging);
+  rpc::AddTraceFlag(app, &options->trace_file);
 }
 
 absl::Status CheckTag(const std::string& tag) {

@@ -24,6 +24,7 @@ struct ScaleOptions {
   std::string tag;  // in the comments of allocations; "": the coordinator's address
   absl::Duration interval = absl::Seconds(5);
   absl::Duration look = absl::Seconds(30);
+  std::string trace_file;  // of spans, as OTLP lines; "": none
   LogOptions logging;
 };
 

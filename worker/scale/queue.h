@@ -1,4 +1,4 @@
-// What this program knows of a queue (core/queues), and how its workers are called.
+// Queues (core/queues) in this program, and the names of their workers.
 #pragma once
 
 #include <string>
@@ -12,7 +12,7 @@ using queues::Demand;
 using queues::Queue;
 using queues::Wanted;
 
-// How the name of the worker of an allocation begins: "pelab-gpu-", then the allocation's number.
+// The beginning of a worker's name: "pelab-gpu-". The number of its allocation follows.
 inline std::string WorkerPrefix(const Queue& queue) { return "pelab-" + queue.name + "-"; }
 
 }  // namespace pelab::scale

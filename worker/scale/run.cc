@@ -13,6 +13,9 @@
 #include "core/base/status.h"
 #include "core/base/utf8.h"
 #include "core/queues/queues_file.h"
+#include "core/trace/command_trace.h"
+#include "core/trace/span_file.h"
+#include "worker/scale/allocation_spans.h"
 #include "worker/scale/coordinator_client.h"
 #include "worker/scale/scaler.h"
 #include "worker/scale/slurm_batch.h"
@@ -89,9 +92,15 @@ absl::Status Run(const ScaleOptions& options, ShutdownSignal& shutdown) {
     PELAB_ASSIGN_OR_RETURN(own, queues::ReadQueues(options.queues_file));
   }
   PELAB_ASSIGN_OR_RETURN(const auto batch, MakeSlurm(options.tag));
-  PELAB_ASSIGN_OR_RETURN(const auto coordinator, MakeCoordinator(options.server, options.security));
-  Scaler scaler = options.queues_file.empty() ? Scaler(batch.get(), coordinator.get())
-                                              : Scaler(own, batch.get(), coordinator.get());
+  std::unique_ptr<trace::SpanFile> file;
+  if (!options.trace_file.empty()) {
+    PELAB_ASSIGN_OR_RETURN(file, trace::SpanFile::Open(options.trace_file, "pelab-scale", ""));
+  }
+  PELAB_ASSIGN_OR_RETURN(const auto coordinator,
+                         MakeCoordinator(options.server, options.security, file.get()));
+  AllocationSpans spans(SystemClock::Instance(), file.get(), trace::OuterSpan());
+  Scaler scaler = options.queues_file.empty() ? Scaler(batch.get(), coordinator.get(), &spans)
+                                              : Scaler(own, batch.get(), coordinator.get(), &spans);
   if (options.command == Command::kRun) {
     RunLoop(options, scaler, shutdown);
     return absl::OkStatus();

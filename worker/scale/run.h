@@ -1,4 +1,4 @@
-// What pelab-scale does after its command line is read.
+// The commands of pelab-scale, after its command line is read.
 #pragma once
 
 #include "absl/status/status.h"

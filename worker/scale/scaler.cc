@@ -22,8 +22,9 @@ std::set<std::string> IdsOf(const Workers& workers, const std::string& prefix) {
 
 }  // namespace
 
-Scaler::Scaler(std::vector<Queue> queues, BatchSystem* batch, Coordinator* coordinator)
-    : batch_(batch), coordinator_(coordinator) {
+Scaler::Scaler(std::vector<Queue> queues, BatchSystem* batch, Coordinator* coordinator,
+               AllocationSpans* spans)
+    : batch_(batch), coordinator_(coordinator), spans_(spans) {
   for (Queue& queue : queues) queues_.push_back({.queue = std::move(queue)});
 }
 
@@ -46,6 +47,7 @@ absl::Status Scaler::Look(absl::Duration now) {
       CancelLate(now, state);
       TellGone(sightings, *workers, state);
     }
+    spans_->See(state.allocations);
     if (!std::exchange(state.looked, true)) {
       spdlog::info("queue {}: {} allocations", state.queue.name, state.allocations.active());
     }
@@ -63,6 +65,7 @@ void Scaler::TakeEnded(const std::vector<Ended>& ended, QueueState& state) {
     spdlog::info("queue {}: allocation {} is over{}{}", state.queue.name, one.id,
                  one.state.empty() ? "" : ": ", one.state);
     state.over[one.id] = one.state;
+    spans_->Over(one);
     if (one.said_hello) {
       state.throttle.SaidHello();
     } else {
@@ -117,8 +120,10 @@ void Scaler::Submit(int count, absl::Duration now, QueueState& state) {
       state.said = reason;
       return;
     }
-    const absl::StatusOr<std::string> id = batch_->Submit(state.queue);
+    trace::Span span = spans_->Begin(state.queue.name);
+    const absl::StatusOr<std::string> id = batch_->Submit(state.queue, span.context);
     if (!id.ok()) {
+      spans_->Refused(std::move(span), std::string(id.status().message()));
       state.throttle.Refused(std::string(id.status().message()), now);
       state.said.clear();
       spdlog::warn("queue {}: {}", state.queue.name, std::string(id.status().message()));
@@ -127,6 +132,7 @@ void Scaler::Submit(int count, absl::Duration now, QueueState& state) {
     state.throttle.Accepted();
     state.said.clear();
     state.allocations.Submitted(*id);
+    spans_->Submitted(std::move(span), *id);
     spdlog::info("queue {}: submitted allocation {}; {} jobs wait, {} slots are free",
                  state.queue.name, *id, state.demand.waiting_jobs, state.demand.free_slots);
   }

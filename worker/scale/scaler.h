@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -11,13 +12,15 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "core/base/trace_context.h"
+#include "worker/scale/allocation_spans.h"
 #include "worker/scale/allocations.h"
 #include "worker/scale/queue.h"
 #include "worker/scale/throttle.h"
 
 namespace pelab::scale {
 
-// What starts allocations. Calls may take seconds. For one thread.
+// The batch system that runs allocations. Calls may take seconds. For one thread.
 class BatchSystem {
  public:
   virtual ~BatchSystem() = default;
@@ -25,10 +28,10 @@ class BatchSystem {
   // ended a short time ago. One call for all.
   virtual absl::StatusOr<std::map<std::string, std::vector<Sighting>>> Look(
       const std::vector<std::string>& queues) = 0;
-  // Returns the id of the new allocation.
-  virtual absl::StatusOr<std::string> Submit(const Queue& queue) = 0;
+  // Returns the id of the new allocation, whose span is `span`.
+  virtual absl::StatusOr<std::string> Submit(const Queue& queue, const TraceContext& span) = 0;
   virtual absl::Status Cancel(const std::string& id) = 0;
-  // Whether it would take an allocation of this queue; what it says of that, for people.
+  // Asks whether it would accept an allocation of this queue. Returns its answer, for people.
   virtual absl::StatusOr<std::string> Test(const Queue& queue) = 0;
 };
 
@@ -39,7 +42,7 @@ struct GivenQueue {
   bool removing = false;  // its waiting allocations are to be cancelled
 };
 
-// What the coordinator is told of a queue.
+// A report to the coordinator about a queue.
 struct QueueReport {
   std::string queue;
   const Allocations* allocations = nullptr;
@@ -49,7 +52,8 @@ struct QueueReport {
 // The workers that the coordinator knows, by name. true: the worker is connected, or has jobs.
 using Workers = std::map<std::string, bool>;
 
-// What the coordinator says. For one thread.
+// The coordinator, as far as the scaler asks it. A call is made below `span`; nullopt: it
+// belongs to no trace. For one thread.
 class Coordinator {
  public:
   virtual ~Coordinator() = default;
@@ -58,27 +62,29 @@ class Coordinator {
   virtual absl::StatusOr<Workers> ListWorkers() = 0;
   // Reports, and returns the queues that there are now.
   virtual absl::StatusOr<std::vector<GivenQueue>> Report(
-      const std::vector<QueueReport>& reports) = 0;
+      const std::vector<QueueReport>& reports, const std::optional<TraceContext>& span) = 0;
   // The worker's allocation is over. Returns how many attempts have lost their lease.
-  virtual absl::StatusOr<int> WorkerGone(const std::string& worker, const std::string& why) = 0;
+  virtual absl::StatusOr<int> WorkerGone(const std::string& worker, const std::string& why,
+                                         const std::optional<TraceContext>& span) = 0;
 };
 
 // Not thread-safe. The pointers must outlive the scaler.
 class Scaler {
  public:
   // For these queues. Their pauses last until this program starts anew.
-  Scaler(std::vector<Queue> queues, BatchSystem* batch, Coordinator* coordinator);
+  Scaler(std::vector<Queue> queues, BatchSystem* batch, Coordinator* coordinator,
+         AllocationSpans* spans);
   // For the queues that the coordinator has. It is told of their allocations, and keeps pauses.
-  Scaler(BatchSystem* batch, Coordinator* coordinator)
-      : batch_(batch), coordinator_(coordinator), reports_(true) {}
+  Scaler(BatchSystem* batch, Coordinator* coordinator, AllocationSpans* spans)
+      : batch_(batch), coordinator_(coordinator), spans_(spans), reports_(true) {}
 
-  // Reports to the coordinator and takes its queues. Does nothing for queues of one's own.
+  // Reports to the coordinator and takes its queues. Does nothing if the queues are from a file.
   absl::Status Report();
   // Looks at the batch system, and at the coordinator's workers. Until the first look at a queue
-  // has succeeded, nothing is submitted to it: it says what runs already. Workers that the
-  // coordinator takes for alive although their allocation is over are reported to it.
+  // has succeeded, nothing is submitted to it: only the look says what runs already. If an
+  // allocation is over but the coordinator considers its worker alive, the worker is reported.
   absl::Status Look(absl::Duration now);
-  // Some queue was not looked at yet.
+  // Whether some queue was not looked at yet.
   bool wants_look() const;
   // Asks the coordinator, and submits what is wanted. Errors are those of the coordinator; refused
   // submissions are logged and remembered.
@@ -93,7 +99,8 @@ class Scaler {
     Throttle throttle;
     Demand demand;     // as of the last step
     std::string said;  // the last reason that was logged
-    // Allocations that are over, with their last state: their workers may be unknown to be gone.
+    // Allocations that are over, with their last state. The coordinator may not know yet that their
+    // workers are gone.
     std::map<std::string, std::string> over;
     std::set<std::string> told;       // those whose workers were reported
     std::set<std::string> cancelled;  // waiting ones of a queue that is being removed
@@ -113,6 +120,7 @@ class Scaler {
 
   BatchSystem* const batch_;
   Coordinator* const coordinator_;
+  AllocationSpans* const spans_;
   const bool reports_ = false;
   bool may_tell_ = true;  // the coordinator lets this program report workers
   std::vector<QueueState> queues_;

@@ -19,7 +19,9 @@ absl::Status Scaler::Report() {
       reports.push_back({state.queue.name, &state.allocations, state.throttle.pause()});
     }
   }
-  PELAB_ASSIGN_OR_RETURN(const std::vector<GivenQueue> given, coordinator_->Report(reports));
+  PELAB_ASSIGN_OR_RETURN(const std::vector<GivenQueue> given,
+                         coordinator_->Report(reports, spans_->news()));
+  spans_->ForgetNews();
   // From now on the pauses are the coordinator's.
   for (QueueState& state : queues_) {
     if (state.throttle.paused()) state.throttle = Throttle();
@@ -88,7 +90,8 @@ bool Scaler::TellOneGone(const std::string& id, const std::string& last, QueueSt
   const std::string worker = WorkerPrefix(state.queue) + id;
   const absl::StatusOr<int> lost = coordinator_->WorkerGone(
       worker,
-      absl::StrCat("allocation ", id, " is over", last.empty() ? "" : absl::StrCat(": ", last)));
+      absl::StrCat("allocation ", id, " is over", last.empty() ? "" : absl::StrCat(": ", last)),
+      spans_->Of(id));
   if (lost.ok()) {
     state.told.insert(id);
     spdlog::info("queue {}: the worker of allocation {} is gone; {} attempts are lost",

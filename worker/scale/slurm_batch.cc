@@ -63,8 +63,8 @@ class Slurm final : public BatchSystem {
     return ParseSqueue(output, tag_);
   }
 
-  absl::StatusOr<std::string> Submit(const Queue& queue) override {
-    PELAB_ASSIGN_OR_RETURN(const std::string output, Sbatch(queue, {}));
+  absl::StatusOr<std::string> Submit(const Queue& queue, const TraceContext& span) override {
+    PELAB_ASSIGN_OR_RETURN(const std::string output, Sbatch(queue, span, {}));
     // "4711", or "4711;cluster".
     const std::string id(absl::StripAsciiWhitespace(output.substr(0, output.find(';'))));
     std::int64_t number = 0;
@@ -79,14 +79,15 @@ class Slurm final : public BatchSystem {
   absl::Status Cancel(const std::string& id) override { return Run("scancel", {id}).status(); }
 
   absl::StatusOr<std::string> Test(const Queue& queue) override {
-    PELAB_ASSIGN_OR_RETURN(const std::string output, Sbatch(queue, {"--test-only"}));
+    PELAB_ASSIGN_OR_RETURN(const std::string output, Sbatch(queue, NewTrace(), {"--test-only"}));
     return std::string(absl::StripAsciiWhitespace(output));
   }
 
  private:
-  absl::StatusOr<std::string> Sbatch(const Queue& queue, const std::vector<std::string>& more) {
+  absl::StatusOr<std::string> Sbatch(const Queue& queue, const TraceContext& span,
+                                     const std::vector<std::string>& more) {
     const std::string script = folder_ / (queue.name + ".sh");
-    PELAB_RETURN_IF_ERROR(WriteFileAtomically(script, ScriptOf(queue), 0700));
+    PELAB_RETURN_IF_ERROR(WriteFileAtomically(script, ScriptOf(queue, span), 0700));
     std::vector<std::string> arguments = SbatchArguments(queue, tag_);
     arguments.insert(arguments.end(), more.begin(), more.end());
     arguments.push_back(script);
@@ -112,15 +113,17 @@ std::map<std::string, std::vector<Sighting>> ParseSqueue(const std::string& outp
   return found;
 }
 
-std::string ScriptOf(const Queue& queue) {
+std::string ScriptOf(const Queue& queue, const TraceContext& span) {
   std::vector<std::string> words;
   words.reserve(queue.worker.size());
   for (const std::string& word : queue.worker) words.push_back(Quoted(word));
   return absl::StrCat(
       "#!/bin/bash\n"
-      "exec srun --ntasks=1 --kill-on-bad-exit=1 ",
-      Quoted(queue.program), " --name ", WorkerPrefix(queue), "\"$SLURM_JOB_ID\"", " --workdir ",
-      Quoted(queue.workdir), "/\"$SLURM_JOB_ID\"", " --time-limit slurm --idle-exit ",
+      "export ",
+      kTraceparentVariable, "=", Traceparent(span), "\n",
+      "exec srun --ntasks=1 --kill-on-bad-exit=1 ", Quoted(queue.program), " --name ",
+      WorkerPrefix(queue), "\"$SLURM_JOB_ID\"", " --workdir ", Quoted(queue.workdir),
+      "/\"$SLURM_JOB_ID\"", " --time-limit slurm --idle-exit ",
       absl::FormatDuration(queue.idle_exit),
       queue.pack > 1 ? absl::StrCat(" --pack ", queue.pack) : "", " ", absl::StrJoin(words, " "),
       "\n");

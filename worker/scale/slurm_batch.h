@@ -16,8 +16,8 @@ namespace pelab::scale {
 std::map<std::string, std::vector<Sighting>> ParseSqueue(const std::string& output,
                                                          const std::string& tag);
 
-// The script of an allocation, which sbatch reads from standard input.
-std::string ScriptOf(const Queue& queue);
+// The script of an allocation, which is given to sbatch. `span` is in the worker's environment.
+std::string ScriptOf(const Queue& queue, const TraceContext& span);
 
 // The arguments of sbatch, without the program itself.
 std::vector<std::string> SbatchArguments(const Queue& queue, const std::string& tag);

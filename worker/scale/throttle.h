@@ -20,7 +20,7 @@ class Throttle {
 
   // Empty if a submission may be tried now; otherwise why not, for people.
   std::string WhyNot(absl::Duration now) const;
-  // Nothing is submitted any more, until this is another throttle.
+  // Whether nothing may be submitted any more. It stays so: a resumed queue gets a new Throttle.
   bool paused() const { return !pause_.empty(); }
   // Why it is paused; empty: it is not.
   const std::string& pause() const { return pause_; }

@@ -9,7 +9,6 @@ import sys
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, TextIO
 
 import grpc
@@ -17,6 +16,7 @@ import grpc
 from pelab import _catalog, _channel, _columns, _upload
 from pelab._jobs import SEED_MARK
 from pelab._source import Row, Source
+from pelab._trace import Trace
 from pelab.errors import (InvalidInput, NoCoordinator, NotFound, PelabError, Refused,
                           Unauthenticated, Violation)
 from pelab.v1 import (claims_pb2, claims_pb2_grpc, common_pb2, results_pb2, results_pb2_grpc,
@@ -177,10 +177,11 @@ class Coordinator(Source):
         mapping. `overrides` sets fields as --set does: {"model.layers": 4}. `own_files` has the
         files of own encodings and data, by the paths that the document has for them. If a sweep
         with the same name and the same document exists, the submission continues it. A changed
-        document needs another name, or `new`, which makes another sweep of that name. InvalidInput
-        carries `violations` with file, line and column.
+        document needs another name, or `new`, which makes another sweep of that name. The sweep
+        belongs to a trace of its own, or to the one that the environment variable TRACEPARENT
+        names. InvalidInput carries `violations` with file, line and column.
         """
-        text, file_name = _document(sweep)
+        text, file_name = _upload.document(sweep)
         request = sweeps_pb2.SubmitRequest(document=text, file_name=file_name,
                                            client_token=str(uuid.uuid4()),
                                            priority=priority, fresh=fresh, new_sweep=new)
@@ -188,13 +189,14 @@ class Coordinator(Source):
             request.overrides.add(field=field,
                                   value=value if isinstance(value, str) else json.dumps(value))
         said = [text, *(override.value for override in request.overrides)]
+        trace = Trace()
         for name, path in (own_files or {}).items():
             file = _upload.OwnFile(path)
             request.overrides.add(field=f"file:{name}", value=file.declaration(said))
-            there = self._call(self._sweeps.PutFile, file.question(), file_name)
+            there = self._call(self._sweeps.PutFile, file.question(), file_name, trace)
             if not there.already_there:
-                self._call(self._sweeps.PutFile, file.parts(there.kept), file_name)
-        answer = self._call(self._sweeps.Submit, request, file_name)
+                self._call(self._sweeps.PutFile, file.parts(there.kept), file_name, trace)
+        answer = self._call(self._sweeps.Submit, request, file_name, trace)
         counts = answer.counts
         return Submission(answer.sweep_id, answer.name, answer.cells, answer.expanded,
                           JobCounts(counts.total, counts.new_jobs, counts.stored, counts.in_flight,
@@ -344,8 +346,9 @@ class Coordinator(Source):
     def _pages(self, method: Callable[..., Any], request: Any, limit: int) -> Iterator[Any]:
         request.page.limit = limit
         seen: set[str] = set()
+        trace = Trace()
         while True:
-            page = self._call(method, request)
+            page = self._call(method, request, trace=trace)
             yield page
             if not page.next:
                 return
@@ -355,9 +358,11 @@ class Coordinator(Source):
             seen.add(page.next)
             request.page.after = page.next
 
-    def _call(self, method: Callable[..., Any], request: Any, file_name: str = "") -> Any:
+    def _call(self, method: Callable[..., Any], request: Any, file_name: str = "",
+              trace: Trace | None = None) -> Any:
+        """`trace`: of the operation that the call is part of; None: it is all of it."""
         try:
-            return method(request, timeout=_DEADLINE)
+            return method(request, timeout=_DEADLINE, metadata=(trace or Trace()).metadata())
         except grpc.RpcError as error:
             raise self._said(error, file_name) from None
         except ValueError as error:  # raised by a closed channel
@@ -365,7 +370,7 @@ class Coordinator(Source):
 
     def _stream(self, method: Callable[..., Any], request: Any,
                 timeout: float | None) -> Iterator[Any]:
-        call = method(request, timeout=timeout)
+        call = method(request, timeout=timeout, metadata=Trace().metadata())
         try:
             yield from call
         except grpc.RpcError as error:
@@ -406,21 +411,6 @@ def _violations(error: grpc.RpcError, file_name: str) -> list[Violation]:
         return []
     return [Violation(file_name, one.line, one.column, one.path, one.value, one.allowed,
                       one.message) for one in found.violations]
-
-
-def _document(sweep: str | os.PathLike[str] | Mapping[str, Any]) -> tuple[str, str]:
-    """The document's text, and its name for messages."""
-    if isinstance(sweep, Mapping):
-        return json.dumps(sweep, indent=1), "document"
-    if isinstance(sweep, str) and "\n" in sweep:
-        return sweep, "document"
-    path = Path(sweep)
-    try:
-        return path.read_text(encoding="utf-8"), str(path)
-    except UnicodeDecodeError:
-        raise InvalidInput(f"{path} is not UTF-8 text") from None
-    except OSError as error:
-        raise NotFound(f"cannot read {path}: {error.strerror}") from None
 
 
 def _slices(values: Sequence[Any]) -> Iterator[Sequence[Any]]:

@@ -1,4 +1,4 @@
-"""Sending the files that a document names."""
+"""Sending a document and the files that it names."""
 
 from __future__ import annotations
 
@@ -6,14 +6,29 @@ import hashlib
 import json
 import os
 import pathlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from pelab import _encoding, _npz, _task
-from pelab.errors import NotFound
+from pelab.errors import InvalidInput, NotFound
 from pelab.v1 import sweeps_pb2
 
 PIECE = 256 << 10  # bytes of one message
+
+
+def document(sweep: str | os.PathLike[str] | Mapping[str, Any]) -> tuple[str, str]:
+    """The document's text, and its name for messages."""
+    if isinstance(sweep, Mapping):
+        return json.dumps(sweep, indent=1), "document"
+    if isinstance(sweep, str) and "\n" in sweep:
+        return sweep, "document"
+    path = pathlib.Path(sweep)
+    try:
+        return path.read_text(encoding="utf-8"), str(path)
+    except UnicodeDecodeError:
+        raise InvalidInput(f"{path} is not UTF-8 text") from None
+    except OSError as error:
+        raise NotFound(f"cannot read {path}: {error.strerror}") from None
 
 
 class OwnFile:

@@ -215,8 +215,9 @@ class SqliteImportReader final : public ImportReader {
       SQLite::Statement query(
           db,
           "SELECT sweep_id, client_token, name, protocol, document, file_name, overrides_json, "
-          "analyses_json, resources_json, extensions_json, priority, cells, created_at, state "
-          "FROM sweeps WHERE state <> 'expanding' AND deleted = 0 AND expanded_cells = cells ORDER "
+          "analyses_json, resources_json, extensions_json, priority, cells, created_at, state, "
+          "trace_id, span_id FROM sweeps WHERE state <> 'expanding' AND deleted = 0 AND "
+          "expanded_cells = cells ORDER "
           "BY sweep_id");
       std::vector<ExportedSweep> sweeps;
       while (query.executeStep()) sweeps.push_back(ReadSweep(query));
@@ -273,6 +274,8 @@ class SqliteImportReader final : public ImportReader {
     sweep.set_cells(static_cast<std::uint64_t>(query.getColumn(11).getInt64()));
     sweep.set_created_at_ms(query.getColumn(12).getInt64());
     sweep.set_whole(TextOf(query.getColumn(13)) != "cancelled");
+    sweep.set_trace_id(TextOf(query.getColumn(14)));
+    sweep.set_span_id(TextOf(query.getColumn(15)));
     return out;
   }
 

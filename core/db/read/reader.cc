@@ -103,4 +103,8 @@ absl::StatusOr<std::unique_ptr<Reader>> Reader::Open(const std::string& path) {
   return std::make_unique<SqliteReader>(*std::move(connection));
 }
 
+std::unique_ptr<Reader> Reader::Over(std::unique_ptr<SQLite::Database> db) {
+  return std::make_unique<SqliteReader>(Connection::Over(std::move(db)));
+}
+
 }  // namespace pelab::db

@@ -21,6 +21,10 @@
 #include "pelab/v1/results.pb.h"
 #include "pelab/v1/sweeps.pb.h"
 
+namespace SQLite {
+class Database;
+}
+
 namespace pelab::db {
 
 inline constexpr int kDefaultPage = 1000;
@@ -72,6 +76,9 @@ class Reader : public RowReader {
   // file is damaged. Works on a file that a coordinator is writing, and on one that nobody serves
   // (WAL).
   static absl::StatusOr<std::unique_ptr<Reader>> Open(const std::string& path);
+  // Reads through a connection that the caller has opened, on a file system of its own perhaps.
+  // Whether the file is a pelab database is not checked.
+  static std::unique_ptr<Reader> Over(std::unique_ptr<SQLite::Database> db);
 
   // GetSweep without the counts of its jobs: reads one row, whatever the size of the sweep.
   virtual absl::StatusOr<v1::Sweep> GetSweepRow(const std::string& sweep) = 0;

@@ -189,7 +189,7 @@ class Pages(unittest.TestCase):
         with Coordinator("unix:/nobody", grpc.insecure_channel("unix:/nobody")) as coordinator:
             answers = iter(["a", "b", "a", "b", "a"])
             pages = coordinator._pages(
-                lambda request, timeout: results_pb2.ListCurvesResponse(next=next(answers)),
+                lambda request, **_: results_pb2.ListCurvesResponse(next=next(answers)),
                 results_pb2.ListCurvesRequest(), 10)
             with self.assertRaises(PelabError) as raised:
                 list(pages)

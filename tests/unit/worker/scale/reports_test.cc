@@ -13,7 +13,7 @@ class ReportsTest : public ScalerTest {
  protected:
   ReportsTest() {
     coordinator_.given = {{.queue = Named("a")}};
-    scaler_.emplace(&batch_, &coordinator_);
+    scaler_.emplace(&batch_, &coordinator_, &spans_);
   }
   // As the program's loop does.
   void Round() {
@@ -78,7 +78,7 @@ TEST_F(ReportsTest, APauseAfterFailuresBecomesTheCoordinators) {
   EXPECT_THAT(coordinator_.given[0].paused, HasSubstr("the workers of 3 allocations in a row"));
   EXPECT_EQ(First().paused, coordinator_.given[0].paused);
   EXPECT_EQ(batch_.last, 3);
-  scaler_.emplace(&batch_, &coordinator_);
+  scaler_.emplace(&batch_, &coordinator_, &spans_);
   Round();
   EXPECT_EQ(batch_.last, 3) << "a new one does not forget it";
   coordinator_.given[0].paused.clear();

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "tests/support/fake_clock.h"
 #include "tests/support/status_matchers.h"
 #include "worker/scale/scaler.h"
 
@@ -24,7 +25,8 @@ class FakeBatch final : public BatchSystem {
     for (const std::string& queue : queues) found[queue] = listed[queue];
     return found;
   }
-  absl::StatusOr<std::string> Submit(const Queue& queue) override {
+  absl::StatusOr<std::string> Submit(const Queue& queue, const TraceContext& span) override {
+    spans.push_back(span);
     if (!refuses.empty()) return absl::UnavailableError(refuses);
     const std::string id = absl::StrCat(++last);
     listed[queue.name].push_back({id, "PENDING", ""});
@@ -46,6 +48,7 @@ class FakeBatch final : public BatchSystem {
 
   std::map<std::string, std::vector<Sighting>> listed;
   std::vector<std::string> cancelled;
+  std::vector<TraceContext> spans;  // of submissions
   std::string away, refuses;
   int last = 0;
 };
@@ -60,8 +63,10 @@ class FakeCoordinator final : public Coordinator {
     if (!away.empty()) return absl::UnavailableError(away);
     return workers;
   }
-  absl::StatusOr<std::vector<GivenQueue>> Report(const std::vector<QueueReport>& reports) override {
+  absl::StatusOr<std::vector<GivenQueue>> Report(const std::vector<QueueReport>& reports,
+                                                 const std::optional<TraceContext>& span) override {
     if (!away.empty()) return absl::UnavailableError(away);
+    report_span = span;
     reported.clear();
     for (const QueueReport& report : reports) {
       reported.push_back(absl::StrCat(report.queue, ": ", report.allocations->active()));
@@ -71,8 +76,10 @@ class FakeCoordinator final : public Coordinator {
     }
     return given;
   }
-  absl::StatusOr<int> WorkerGone(const std::string& worker, const std::string& why) override {
+  absl::StatusOr<int> WorkerGone(const std::string& worker, const std::string& why,
+                                 const std::optional<TraceContext>& span) override {
     if (!refuses_gone.ok()) return refuses_gone;
+    gone_span = span;
     gone.push_back(absl::StrCat(worker, ": ", why));
     return 1;
   }
@@ -82,6 +89,7 @@ class FakeCoordinator final : public Coordinator {
   std::vector<GivenQueue> given;      // the queues that it has
   std::vector<std::string> reported;  // of the last report: "a: 2", for two allocations
   std::vector<std::string> gone;
+  std::optional<TraceContext> report_span, gone_span;  // of the last call
   absl::Status refuses_gone;
   std::string away;
 };
@@ -96,7 +104,7 @@ class ScalerTest : public testing::Test {
             .slots = slots};
   }
   void Begin(std::vector<Queue> queues) {
-    scaler_.emplace(std::move(queues), &batch_, &coordinator_);
+    scaler_.emplace(std::move(queues), &batch_, &coordinator_, &spans_);
     ASSERT_THAT(scaler_->Look(now_), IsOk());
   }
   void Step() { ASSERT_THAT(scaler_->Step(now_), IsOk()); }
@@ -112,6 +120,8 @@ class ScalerTest : public testing::Test {
   FakeBatch batch_;
   FakeCoordinator coordinator_;
   absl::Duration now_ = absl::Hours(1);
+  FakeClock clock_;
+  AllocationSpans spans_{clock_};
   std::optional<Scaler> scaler_;
 };
 

@@ -51,7 +51,7 @@ TEST_F(ScalerTest, FromNoneToSomeToNone) {
 }
 
 TEST_F(ScalerTest, NothingIsSubmittedBeforeTheFirstLook) {
-  scaler_.emplace(std::vector<Queue>{Named("a")}, &batch_, &coordinator_);
+  scaler_.emplace(std::vector<Queue>{Named("a")}, &batch_, &coordinator_, &spans_);
   coordinator_.demand = {.waiting_jobs = 5};
   batch_.away = "slurmctld is away";
   EXPECT_THAT(scaler_->Look(now_),

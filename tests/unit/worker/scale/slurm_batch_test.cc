@@ -37,8 +37,10 @@ TEST(SlurmBatchTest, LinesOfOthersAreLeftOut) {
 }
 
 TEST(SlurmBatchTest, TheScriptStartsTheWorkerBySrun) {
-  EXPECT_EQ(ScriptOf(Gpu()),
+  const TraceContext span{"0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"};
+  EXPECT_EQ(ScriptOf(Gpu(), span),
             "#!/bin/bash\n"
+            "export TRACEPARENT=00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01\n"
             "exec srun --ntasks=1 --kill-on-bad-exit=1 'pelab-worker' --name "
             "pelab-gpu-\"$SLURM_JOB_ID\" --workdir '/scratch/it'\\''s mine'/\"$SLURM_JOB_ID\" "
             "--time-limit slurm --idle-exit 5m --pack 8 '--server' 'head:7470' '--token-file' "
