@@ -43,6 +43,7 @@
 #include "server/service/sweeps_service.h"
 #include "server/service/transfer_service.h"
 #include "server/steady_poller.h"
+#include "server/stored_sweep.h"
 
 namespace pelab {
 namespace {
@@ -325,8 +326,7 @@ absl::Status Coordinator::Parts::Recover() {
   spdlog::info("{} jobs are queued, {} attempts are open", jobs, open_attempts);
   for (const store::ExpandingSweep& sweep : expanding) {
     std::optional<experiment::Sweep> parsed =
-        experiment::ParseSweep(sweep.document, service::OverridesFromJson(sweep.overrides_json))
-            .sweep;
+        experiment::ParseSweep(sweep.document, OverridesFromJson(sweep.overrides_json)).sweep;
     for (const std::string& seeds : sweep.extensions) {
       if (parsed) parsed = experiment::ExtendAgain(*parsed, seeds).sweep;
     }

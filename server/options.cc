@@ -36,9 +36,9 @@ constexpr char kExamples[] = R"(Examples:
 
 Files: FILE is the SQLite database. FILE.artifacts/ holds weights and checkpoints, named by their
 SHA-256; with --artifact-store it is a link to DIR, and each database needs its own DIR. FILE.lock
-names the address at which the database is served. If the quota is short, checkpoints make room for
-weights. A file that nothing refers to any more is removed. SIGTERM and SIGINT end the server
-cleanly; workers continue training and connect again.
+names the address at which the database is served. If the quota is used up, checkpoints are deleted
+to make room for weights. A file that nothing refers to any more is removed. SIGTERM and SIGINT end
+the server cleanly; workers continue training and connect again.
 )";
 
 struct BackupWords {  // empty: not given
@@ -194,8 +194,8 @@ std::optional<int> ParseCommandLine(int argc, char** argv, ServerOptions& option
       ->capture_default_str()
       ->type_name("TIME");
   app.add_option("--attempt-silence", words.attempt_silence,
-                 "time after which a running job of which its worker reports nothing is given to "
-                 "others; off: never")
+                 "time after which a running job is given to another worker if its own reports "
+                 "nothing about it; off: never")
       ->capture_default_str()
       ->type_name("TIME");
   app.add_option("--artifact-quota", words.quota, "disk space for FILE.artifacts/")

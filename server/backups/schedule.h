@@ -22,7 +22,7 @@ class Schedule {
 
   // How long until a backup is due; zero: it is due now.
   absl::Duration Wait() const;
-  // Call this before a backup is tried, and one of the others after it.
+  // Call Begin before a backup is tried, and Succeeded or Failed after it.
   void Begin();
   // The next one is due `every` after the call of Begin.
   void Succeeded();

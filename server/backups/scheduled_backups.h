@@ -75,8 +75,8 @@ class ScheduledBackups {
   const std::unique_ptr<BackupFolder> folder_;
   std::function<std::shared_ptr<void>()> hold_;
   std::atomic<std::int64_t> last_success_;         // Unix seconds; kNone: none
-  Schedule schedule_;                              // used by the thread only, as is what follows
-  absl::StatusCode said_ = absl::StatusCode::kOk;  // of the failure that the log has last
+  Schedule schedule_;                              // used by the thread only
+  absl::StatusCode said_ = absl::StatusCode::kOk;  // of the last failure logged; by the thread only
   mutable Mutex mutex_;
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   std::thread thread_;

@@ -1,6 +1,6 @@
 // The coordinator's pages, JSON API and metrics over HTTP. Reads use database connections of their
 // own, not the writer, and need no password: the address is loopback unless the owner allows others
-// (--insecure). Changes must be enabled and need a token.
+// (--http-insecure or --insecure). Changes must be enabled and need a token.
 #pragma once
 
 #include <cstdint>

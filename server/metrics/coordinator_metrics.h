@@ -34,7 +34,8 @@ struct NotificationFigures {
   std::uint64_t dropped = 0;
 };
 
-// What must outlive a CoordinatorMetrics. The functions are thread-safe.
+// The sources of the metrics. The referenced objects must outlive a CoordinatorMetrics, and the
+// functions must be thread-safe.
 struct CoordinatorParts {
   const Events& events;
   const Calls& calls;
@@ -68,8 +69,9 @@ class CoordinatorMetrics {
  public:
   explicit CoordinatorMetrics(CoordinatorParts parts) : parts_(std::move(parts)) {}
 
-  // The text of a scrape. Metrics whose source fails are left out, and the log says why: the others
-  // tell what is wrong. Reads the database on a connection of its own and never waits for a write.
+  // The text of a scrape. Metrics whose source fails are left out, and the log says why: the other
+  // metrics help to find the cause. Reads the database on a connection of its own and never waits
+  // for a write.
   std::string Text();
 
  private:

@@ -1,5 +1,5 @@
-// Counts what happens in the store and the scheduler. A scrape takes no lock that these wait for
-// longer than it takes to copy a histogram.
+// Counts what happens in the store and the scheduler. A scrape makes them wait for no longer than
+// the copy of a histogram takes.
 #pragma once
 
 #include <prometheus/histogram.h>

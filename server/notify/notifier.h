@@ -1,7 +1,8 @@
 // Tells an HTTP server about the ends of sweeps, the first failed job of each, workers in
-// quarantine, and spent budgets of claim sheets (--notify). What happened is only noted where it
-// happens; a thread of its own reads the database and delivers. So no writer and no scheduler waits
-// for a receiver. What waits is lost when the coordinator ends.
+// quarantine, and spent budgets of claim sheets and principals (--notify). The threads on which
+// these events happen only note them; a thread of its own reads the database and delivers. So no
+// writer and no scheduler waits for a receiver. Notifications that wait are lost when the
+// coordinator ends.
 #pragma once
 
 #include <atomic>

@@ -6,11 +6,11 @@
 #include "absl/strings/str_cat.h"
 #include "core/base/status.h"
 #include "core/rpc/status.h"
-#include "core/rpc/sweep_document.h"
 #include "server/limits.h"
 #include "server/service/blocking.h"
 #include "server/service/preview.h"
 #include "server/service/sweeps_service.h"
+#include "server/stored_sweep.h"
 
 namespace pelab::service {
 namespace {
@@ -57,21 +57,6 @@ void SetDifference(const v1::JobCounts& before, v1::JobCounts& counts) {
 
 }  // namespace
 
-absl::StatusOr<experiment::Sweep> Rebuild(const v1::Sweep& row) {
-  auto sweep = rpc::ParseSweepDocument(row.document(), row.overrides());
-  if (!sweep.ok()) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("sweep ", row.sweep_id(), " cannot be extended: this version refuses its ",
-                     "document; submit it under another name with the further seeds"));
-  }
-  for (const std::string& seeds : row.extensions()) {
-    experiment::Extension extension = experiment::ExtendAgain(*sweep, seeds);
-    if (!extension.sweep) return absl::DataLossError(extension.problem);
-    sweep = *std::move(extension.sweep);
-  }
-  return sweep;
-}
-
 grpc::Status SweepsService::Extend(grpc::ServerContext* context, const v1::ExtendRequest* request,
                                    v1::ExtendResponse* response) {
   return rpc::ToGrpc(DoExtend(*context, *request, *response));
@@ -90,7 +75,7 @@ absl::Status SweepsService::DoExtend(const grpc::ServerContext& context,
   for (int i = 0; i < kTries; ++i) {
     PELAB_ASSIGN_OR_RETURN(const auto reader, parts_.readers.Take());
     PELAB_ASSIGN_OR_RETURN(const v1::Sweep row, OwnSweep(caller, request.sweep().sweep()));
-    PELAB_ASSIGN_OR_RETURN(const experiment::Sweep sweep, Rebuild(row));
+    PELAB_ASSIGN_OR_RETURN(const experiment::Sweep sweep, RebuildSweep(row));
     PELAB_ASSIGN_OR_RETURN(experiment::Extension extension, Extended(row, sweep, request.seeds()));
     response.set_sweep_id(row.sweep_id());
     response.set_name(row.name());

@@ -13,6 +13,7 @@
 #include "core/base/json_text.h"
 #include "core/base/sha256.h"
 #include "core/base/status.h"
+#include "core/base/trace_context.h"
 #include "core/event/check.h"
 #include "core/experiment/canonical_json.h"
 #include "core/experiment/key.h"
@@ -61,6 +62,22 @@ absl::Status CheckTime(absl::string_view what, std::int64_t unix_ms) {
       absl::StrCat(what, " is ", unix_ms, " ms after 1970; allowed: 0 to ", kLastTime));
 }
 
+// Each id may be empty; a span needs a trace. Other ids must be those of W3C Trace Context.
+absl::Status CheckTrace(absl::string_view of, const std::string& trace_id,
+                        std::initializer_list<std::string> span_ids) {
+  constexpr char kAnyTrace[] = "0af7651916cd43dd8448eb211c80319c";
+  constexpr char kAnySpan[] = "b7ad6b7169203331";
+  bool good = trace_id.empty() || ParseTraceparent(Traceparent({trace_id, kAnySpan}));
+  for (const std::string& span_id : span_ids) {
+    good = good && (span_id.empty() ||
+                    (!trace_id.empty() && ParseTraceparent(Traceparent({kAnyTrace, span_id}))));
+  }
+  if (good) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat(of, " the trace \"", Printable(trace_id, 80),
+                   "\" or spans of it that are not ids of W3C Trace Context"));
+}
+
 // The rules of CheckHello (convert.cc), for a worker of another database.
 absl::Status CheckWorker(const std::string& of, const v1::ImportedWorker& worker) {
   if (worker.slots() < 0 || worker.slots() > limits::kSlotsOfWorker) {
@@ -92,7 +109,9 @@ absl::Status CheckAttempt(const std::string& of, const v1::ImportedAttempt& atte
                 CheckSize(of + " an attempt whose environment", attempt.environment_json(),
                           limits::kImportedTextBytes),
                 CheckTime(of + " an attempt whose start", attempt.started_at_ms()),
-                CheckTime(of + " an attempt whose end", attempt.ended_at_ms())});
+                CheckTime(of + " an attempt whose end", attempt.ended_at_ms()),
+                CheckTrace(of + " an attempt with", attempt.trace_id(),
+                           {attempt.span_id(), attempt.parent_span_id()})});
 }
 
 // Texts, times and sizes, as they are of jobs that were trained here.
@@ -191,7 +210,7 @@ absl::Status CheckSweep(const v1::ImportedSweep& sweep) {
        CheckSize(of + " added seeds, a text that", sweep.extensions_json(),
                  2 * limits::kSeedsBytes),
        CheckTime(of + " a time of submission that", sweep.created_at_ms()),
-       CheckPriority(sweep.priority())});
+       CheckTrace(of, sweep.trace_id(), {sweep.span_id()}), CheckPriority(sweep.priority())});
 }
 
 // As the numbers of an event of a worker. Settings that cannot be read are no settings.
@@ -250,6 +269,7 @@ absl::StatusOr<store::ImportSweep> ToImportSweep(const v1::ImportedSweep& sweep)
                             .priority = sweep.priority(),
                             .cells = sweep.cells(),
                             .created_at = sweep.created_at_ms(),
+                            .trace = {sweep.trace_id(), sweep.span_id()},
                             .jobs = {}};
 }
 

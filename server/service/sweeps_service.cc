@@ -25,6 +25,7 @@
 #include "server/service/call_spans.h"
 #include "server/service/check_text.h"
 #include "server/service/preview.h"
+#include "server/stored_sweep.h"
 
 namespace pelab::service {
 namespace {
@@ -98,13 +99,6 @@ void AddRunning(const v1::ListJobsResponse& jobs, const v1::ListAttemptsResponse
 }
 
 }  // namespace
-
-absl::Status QueueIsFull(absl::string_view owner, std::int64_t queued, std::int64_t most) {
-  return absl::ResourceExhaustedError(
-      absl::StrCat(queued, " jobs of ", owner, " wait; with these it would be more than the ", most,
-                   " that are allowed; an operator can raise this: pelab admin principal change ",
-                   owner, " --max-queued N"));
-}
 
 SweepsService::SweepsService(const SweepParts& parts)
     : parts_(parts),
@@ -207,7 +201,7 @@ absl::Status SweepsService::DoSubmit(const grpc::ServerContext& context,
 absl::Status SweepsService::ExpandAgain(std::int64_t sweep_id) {
   PELAB_ASSIGN_OR_RETURN(const auto reader, parts_.readers.Take());
   PELAB_ASSIGN_OR_RETURN(const v1::Sweep row, reader->GetSweepRow(absl::StrCat(sweep_id)));
-  PELAB_ASSIGN_OR_RETURN(experiment::Sweep sweep, Rebuild(row));
+  PELAB_ASSIGN_OR_RETURN(experiment::Sweep sweep, RebuildSweep(row));
   parts_.expander.Add(sweep_id, std::move(sweep), 0);
   return absl::OkStatus();
 }

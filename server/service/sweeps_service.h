@@ -122,13 +122,6 @@ class SweepsService final : public v1::Sweeps::WithCallbackMethod_WatchSweep<v1:
   WatchHub hub_;
 };
 
-// The stored sweep with its extensions. FAILED_PRECONDITION if this version of pelab refuses its
-// document.
-absl::StatusOr<experiment::Sweep> Rebuild(const v1::Sweep& row);
-
-// RESOURCE_EXHAUSTED: `queued` jobs of the owner's sweeps wait, and `most` may.
-absl::Status QueueIsFull(absl::string_view owner, std::int64_t queued, std::int64_t most);
-
 // INVALID_ARGUMENT if `priority` is not from -1000 to 1000.
 absl::Status CheckPriority(int priority);
 
@@ -142,13 +135,5 @@ inline constexpr std::size_t kFirstCells = 64;
 // before they answer.
 inline constexpr std::uint64_t kSmallSweep = 1000;
 inline constexpr absl::Duration kSmallSweepTime = absl::Seconds(10);
-
-// A sweep's analyses and resources in their form in the database.
-std::string AnalysesJson(const std::vector<experiment::Analysis>& analyses);
-std::string ResourcesJson(const experiment::Resources& resources);
-
-// Converts overrides to and from their form in the database.
-std::string OverridesToJson(const google::protobuf::RepeatedPtrField<v1::Override>& overrides);
-std::vector<experiment::Override> OverridesFromJson(const std::string& json);
 
 }  // namespace pelab::service

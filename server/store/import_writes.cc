@@ -259,15 +259,17 @@ class Importer {
   void InsertAttempt(const v1::ImportedAttempt& attempt) {
     batch_.db.Execute(
         "INSERT INTO attempts (job_id, number, token, worker_id, slot, device, analyses_json, "
-        "start_epoch, environment_json, outcome, error_kind, error, started_at, ended_at) "
-        "VALUES (?, ?, 0, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        "start_epoch, environment_json, outcome, error_kind, error, started_at, ended_at, "
+        "trace_id, span_id, parent_span_id) "
+        "VALUES (?, ?, 0, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         job_id_, static_cast<int>(attempts_.size()) + 1, attempt.worker_id(), attempt.slot(),
         attempt.device(), attempt.analyses_json(),
         If(attempt.has_start_epoch(), attempt.start_epoch()),
         If(attempt.has_environment_json(), attempt.environment_json()),
         state::Name(*event::OutcomeOf(attempt.outcome())),
         If(attempt.has_error_kind(), attempt.error_kind()),
-        If(attempt.has_error(), attempt.error()), attempt.started_at_ms(), attempt.ended_at_ms());
+        If(attempt.has_error(), attempt.error()), attempt.started_at_ms(), attempt.ended_at_ms(),
+        attempt.trace_id(), attempt.span_id(), attempt.parent_span_id());
     attempts_.push_back(batch_.db.LastId());
   }
 
@@ -297,10 +299,11 @@ std::int64_t InsertSweep(Batch& batch, const ImportSweep& write) {
   batch.db.Execute(
       "INSERT INTO sweeps (name, protocol, document, file_name, overrides_json, client_token, "
       "analyses_json, resources_json, extensions_json, priority, fresh, state, cells, "
-      "expanded_cells, created_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0, 'cancelled', ?, ?, ?)",
+      "expanded_cells, created_at, trace_id, span_id) "
+      "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0, 'cancelled', ?, ?, ?, ?, ?)",
       write.name, write.protocol, write.document, write.file_name, write.overrides_json,
       write.token, write.analyses_json, write.resources_json, write.extensions_json, write.priority,
-      write.cells, write.cells, write.created_at);
+      write.cells, write.cells, write.created_at, write.trace.trace_id, write.trace.span_id);
   return batch.db.LastId();
 }
 

@@ -238,6 +238,7 @@ struct ImportSweep {
   int priority = 0;
   std::uint64_t cells = 0;
   std::int64_t created_at = 0;
+  TraceContext trace;                                       // as the other database has it
   std::vector<std::pair<std::uint64_t, std::string>> jobs;  // ordinals and keys
   bool finish = false;  // every cell is trained here: set with the last slice
 };

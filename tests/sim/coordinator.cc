@@ -4,17 +4,16 @@
 
 #include <algorithm>
 #include <deque>
-#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "absl/strings/match.h"
 #include "core/base/status.h"
 #include "core/db/check/check.h"
-#include "core/experiment/analysis.h"
 #include "core/experiment/declaration.h"
 #include "server/service/expander.h"
 #include "server/service/sweeps_service.h"
 #include "server/store/database.h"
+#include "server/stored_sweep.h"
 #include "tests/sim/people.h"
 #include "tests/sim/process.h"
 #include "tests/sim/truth.h"
@@ -22,7 +21,6 @@
 namespace pelab::sim {
 namespace {
 
-constexpr char kPath[] = "pelab.db";
 constexpr char kOwnSha256[] = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
 constexpr std::uint64_t kOwnBytes = 34;
 constexpr char kOwnEncoding[] =
@@ -41,16 +39,6 @@ const FaultyVfs::Image& NewDatabase() {
   return *image;
 }
 
-std::string AnalysesJson(const std::vector<experiment::Analysis>& analyses) {
-  nlohmann::json array = nlohmann::json::array();
-  for (const experiment::Analysis& analysis : analyses) {
-    array.push_back({{"name", analysis.name},
-                     {"version", analysis.version},
-                     {"parameters_json", experiment::CanonicalParameters(analysis)}});
-  }
-  return array.dump();
-}
-
 // The override by which pelab submit declares the file that such a document names.
 experiment::Override OwnFile() {
   auto declared = experiment::ParseOwnEncoding(kOwnEncoding).encoding;
@@ -61,11 +49,11 @@ experiment::Override OwnFile() {
 
 }  // namespace
 
-SharedSweep Parsed(const std::string& document) {
-  static auto* const known = new std::map<std::string, SharedSweep>;
-  SharedSweep& sweep = (*known)[document];
+SharedSweep Parsed(const std::string& document, const std::string& overrides_json) {
+  static auto* const known = new std::map<std::pair<std::string, std::string>, SharedSweep>;
+  SharedSweep& sweep = (*known)[{document, overrides_json}];
   if (sweep) return sweep;
-  std::vector<experiment::Override> overrides;
+  std::vector<experiment::Override> overrides = OverridesFromJson(overrides_json);
   if (absl::StrContains(document, kOwnPath)) overrides.push_back(OwnFile());
   sweep =
       std::make_shared<const experiment::Sweep>(*experiment::ParseSweep(document, overrides).sweep);
@@ -176,6 +164,7 @@ Coordinator::Coordinator(World& world, Ledger& ledger, const Bounds& bounds, std
       bounds_(bounds),
       planted_(planted),
       vfs_(seed),
+      settling_dice_(world.DiceFor("settling")),
       max_queued_bytes_(world.Chance(0.2) ? 4000 : 64 << 20) {
   if (bounds_.queued_bytes) max_queued_bytes_ = *bounds_.queued_bytes;
   vfs_.Load(NewDatabase());
@@ -239,7 +228,8 @@ absl::Status Coordinator::StartProcess() {
       [&](const store::ExpandingSweep& sweep) { expanding.push_back(sweep); }));
   if (!planted_.no_lease_sweep) p.scheduler->Start();
   for (const store::ExpandingSweep& sweep : expanding) {
-    Expand(sweep.sweep_id, WithSeeds(Parsed(sweep.document), sweep.extensions),
+    Expand(sweep.sweep_id,
+           WithSeeds(Parsed(sweep.document, sweep.overrides_json), sweep.extensions),
            sweep.expanded_cells);
   }
   return absl::OkStatus();
@@ -503,7 +493,7 @@ std::size_t Coordinator::SlotsUsedAfter(std::int64_t attempt_id) {
 
 void Coordinator::CheckEnd() {
   process_->journal->Stop();
-  ledger_.CheckEnd(*process_->store);
+  ledger_.CheckEnd(*process_->store, Reading());
 }
 
 }  // namespace pelab::sim

@@ -10,7 +10,9 @@
 #include <string>
 #include <vector>
 
+#include "core/db/read/reader.h"
 #include "core/experiment/sweep.h"
+#include "pelab/v1/claims.pb.h"
 #include "server/sched/scheduler.h"
 #include "server/service/worker_session.h"
 #include "tests/sim/bounds.h"
@@ -22,9 +24,12 @@
 
 namespace pelab::sim {
 
+inline constexpr char kPath[] = "pelab.db";  // of the database on the simulated disk
+
 using SharedSweep = std::shared_ptr<const experiment::Sweep>;
-// The parsed document. Each document is parsed once per program run.
-SharedSweep Parsed(const std::string& document);
+// The parsed document, with its overrides in their form in the database. Each is parsed once per
+// program run.
+SharedSweep Parsed(const std::string& document, const std::string& overrides_json = "[]");
 // The sweep with the seeds of its extensions added.
 SharedSweep WithSeeds(SharedSweep sweep, const std::vector<std::string>& extensions);
 
@@ -70,6 +75,10 @@ class Coordinator {
   // The workers with this name are said to be gone. The answer is how many attempts that has ended.
   using GoneAnswer = std::function<void(absl::StatusOr<int>)>;
   void WorkerGone(const std::string& name, GoneAnswer answer);
+  // Claim sheets (settling.cc). An answer is what the coordinator's client gets.
+  using SheetAnswer = std::function<void(absl::StatusOr<v1::Settlement>)>;
+  void RegisterSheet(const v1::RegisterSheetRequest& request, SheetAnswer answer);
+  void Advance(const v1::AdvanceRequest& request, SheetAnswer answer);
   // A write as it is, of which the scheduler need not hear: it must change nothing.
   void Try(store::Write write, Answer answer);
   // Deletes a sweep if it is live and stays so until the request is stored: this must be refused.
@@ -87,12 +96,19 @@ class Coordinator {
   friend class SimStream;
   struct Process;
 
+  struct Advancing;  // a request to advance a sheet
+
   void Start();
   absl::Status StartProcess();
   void Bury(absl::Duration outage);
   void BreakWires(bool quietly);
   void Expand(std::int64_t sweep_id, SharedSweep sweep, std::uint64_t from);
   void TellRetried(const store::WriteResult& result);
+  db::Reader& Reading();
+  void TakeStep(const std::shared_ptr<Advancing>& advancing);
+  void StoreChange(const std::shared_ptr<Advancing>& advancing, store::Write write);
+  absl::Status OnStored(Advancing& advancing, absl::StatusOr<store::WriteResult> result);
+  void AnswerSheet(const absl::StatusOr<v1::Settlement>& settlement, const SheetAnswer& answer);
   void SubmitStored(const std::string& document, const std::string& token, bool fresh, int priority,
                     Answer answer);
   void Append(store::Write write, std::function<void(const store::WriteResult&)> then,
@@ -106,6 +122,7 @@ class Coordinator {
   FaultyVfs vfs_;
   std::set<std::string> artifacts_;
   absl::Duration commit_time_ = absl::Milliseconds(1);
+  Dice settling_dice_;
   std::size_t max_queued_bytes_;
   std::unique_ptr<Process> process_;
   std::vector<std::unique_ptr<Process>> graves_;  // processes that died a moment ago

@@ -37,7 +37,9 @@ const std::map<std::string, bool Planted::*>& PlantedByName() {
       {"stores_unchecked", &Planted::stores_unchecked},
       {"ignores_requests", &Planted::ignores_requests},
       {"ignores_gone", &Planted::ignores_gone},
-      {"believes_in_files", &Planted::believes_in_files}};
+      {"believes_in_files", &Planted::believes_in_files},
+      {"skips_seeds", &Planted::skips_seeds},
+      {"misjudges", &Planted::misjudges}};
   return *names;
 }
 
@@ -77,6 +79,13 @@ std::vector<store::Write> SimJournal::Spoiled(const std::vector<store::Write>& w
     if (submission != nullptr && parts_.planted.ignores_requests) {
       submission->request_sha256.clear();
     }
+    auto* const begin = std::get_if<store::BeginRound>(&write);
+    if (begin != nullptr && parts_.planted.skips_seeds && begin->round > 1) {
+      begin->first_seed += 1;
+      begin->end_seed += 1;
+    }
+    auto* const end = std::get_if<store::EndRound>(&write);
+    if (end != nullptr && parts_.planted.misjudges) end->claims.front().log_e_holds += 1e-12;
   }
   return spoiled;
 }
@@ -86,7 +95,8 @@ std::vector<store::Write> SimJournal::Spoiled(const std::vector<store::Write>& w
 absl::StatusOr<std::vector<store::ApplyResult>> SimJournal::Apply(
     const std::vector<store::Write>& writes) {
   const Planted& planted = parts_.planted;
-  if (planted.believes_anybody || planted.stores_unchecked || planted.ignores_requests) {
+  if (planted.believes_anybody || planted.stores_unchecked || planted.ignores_requests ||
+      planted.skips_seeds || planted.misjudges) {
     return parts_.store.Apply(Spoiled(writes));
   }
   if (!planted.no_fencing) return parts_.store.Apply(writes);

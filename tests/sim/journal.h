@@ -29,6 +29,8 @@ struct Planted {
   bool ignores_requests = false;   // a used token is answered, whatever it was used for
   bool ignores_gone = false;       // a report that a worker is gone is answered, and that is all
   bool believes_in_files = false;  // every worker is said to fetch files
+  bool skips_seeds = false;        // a later round of a sheet leaves its first seed out
+  bool misjudges = false;          // e-values of claims are wrong in the twelfth digit
 };
 // The bugs by the names of the members above.
 const std::map<std::string, bool Planted::*>& PlantedByName();

@@ -64,6 +64,9 @@ void Ledger::Counts::operator+=(const Counts& more) {
   old_hellos += more.old_hellos;
   with_files += more.with_files;
   recorded += more.recorded;
+  rounds += more.rounds;
+  sheets_played += more.sheets_played;
+  changes_stale += more.changes_stale;
 }
 
 void Ledger::Applied(std::span<const store::Write> writes,
@@ -326,12 +329,16 @@ void Ledger::GivesUp(const store::EndAttempt& write) {
   }
 }
 
-// Whether the worker was said to be gone after it had got the attempt.
+// Whether the worker was said to be gone after it had got the attempt, or while the attempt was
+// being stored: then the worker has not come back since, as far as the scheduler may know.
 bool Ledger::WasSaidGone(const Attempt& attempt, const std::string& error) const {
   const auto worker = workers_.find(attempt.worker_id);
   if (worker == workers_.end() || !absl::StrContains(error, kGone)) return false;
   const auto said = gone_.find(worker->second.first);
-  return said != gone_.end() && said->second >= attempt.created;
+  if (said == gone_.end()) return false;
+  const auto hello = hellos_.find(attempt.worker_id);
+  return said->second >= attempt.created || hello == hellos_.end() ||
+         hello->second <= said->second || world_.Monotonic() - hello->second <= scheduler_delay_;
 }
 
 bool Ledger::IsNamed(const std::string& worker_id, const std::string& name) const {
@@ -389,6 +396,7 @@ void Ledger::On(const store::WorkerHello& write, const store::WriteResult& resul
   const auto& answers = std::get<store::WorkerStored>(result).held;
   Note(write.worker_id, " says hello, holding ", write.held.size());
   workers_[write.worker_id] = {write.name, write.host};
+  hellos_[write.worker_id] = world_.Monotonic();
   std::set<std::int64_t> held;
   for (std::size_t i = 0; i < answers.size(); ++i) {
     const auto found = attempts_.find(write.held[i].attempt_id);

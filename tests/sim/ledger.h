@@ -21,6 +21,7 @@
 #include "core/state/state.h"
 #include "server/store/store.h"
 #include "tests/sim/bounds.h"
+#include "tests/sim/sheet_ledger.h"
 #include "tests/sim/world.h"
 
 namespace pelab::sim {
@@ -77,8 +78,10 @@ class Ledger {
 
   // Compares with the database as a new process finds it.
   void Compare(store::Store& store);
-  // Nothing changes any more: checks every promise about stored data.
-  void CheckEnd(store::Store& store);
+  // Nothing changes any more: checks every promise about stored data. `reader` reads the same file.
+  void CheckEnd(store::Store& store, db::Reader& reader);
+  // A settler of claims is told where its sheet stands.
+  void Told(const v1::Settlement& settlement) { sheets_of_claims_.Told(settlement); }
 
   // The open attempt of the same job, and the number of its next event. Used by the bug without
   // fencing.
@@ -130,6 +133,10 @@ class Ledger {
     std::uint64_t old_hellos = 0;
     std::uint64_t with_files = 0;  // assignments of jobs that need a file
     std::uint64_t recorded = 0;    // epochs that were recorded and are stored
+    // Claim sheets.
+    std::uint64_t rounds = 0;         // that ended
+    std::uint64_t sheets_played = 0;  // once more, undisturbed
+    std::uint64_t changes_stale = 0;  // of sheets, that others had made before
 
     void operator+=(const Counts& more);
   };
@@ -196,6 +203,10 @@ class Ledger {
   void On(const store::ControlSweep& write, const store::WriteResult& result);
   void On(const store::ExtendSweep& write, const store::WriteResult& result);
   void On(const store::DrainWorker& write, const store::WriteResult& result);
+  void On(const store::ReopenSweep& write, const store::WriteResult& result);
+  void On(const store::RegisterSheet& write, const store::WriteResult& result);
+  void On(const store::BeginRound& write, const store::WriteResult& result);
+  void On(const store::EndRound& write, const store::WriteResult& result);
   void On(const store::RetrySlice& write, const store::WriteResult& result);
   void On(const store::RetryJob& write, const store::WriteResult& result);
   void CheckSlot(const store::CreateAttempt& write);
@@ -241,7 +252,8 @@ class Ledger {
   std::map<std::int64_t, Sweep> known_;                                 // every stored sweep
   std::map<std::string, std::pair<std::string, std::string>> workers_;  // id -> name and host
   std::map<std::int64_t, std::string> sweeps_;  // acknowledged sweeps with their tokens
-  std::set<std::int64_t> cancelled_;            // acknowledged cancels
+  SheetLedger sheets_of_claims_{world_};
+  std::set<std::int64_t> cancelled_;  // acknowledged cancels
   struct Word {
     absl::Duration last;     // when the latest message arrived
     absl::Duration counted;  // when the scheduler has certainly heard of it
@@ -259,10 +271,11 @@ class Ledger {
     bool ended = false;
     bool advanced = false;
   };
-  std::map<std::int64_t, Loss> losses_;         // by job
-  std::map<std::string, absl::Duration> gone_;  // when a name was last said to be gone
-  std::uint64_t given_up_ = 0;                  // attempts whose end the scheduler asked for
-  std::uint64_t given_up_before_ = 0;           // before the latest report
+  std::map<std::int64_t, Loss> losses_;           // by job
+  std::map<std::string, absl::Duration> gone_;    // when a name was last said to be gone
+  std::map<std::string, absl::Duration> hellos_;  // when the last hello of a worker was stored
+  std::uint64_t given_up_ = 0;                    // attempts whose end the scheduler asked for
+  std::uint64_t given_up_before_ = 0;             // before the latest report
   std::uint64_t batches_ = 0;
   Counts counts_;
 };

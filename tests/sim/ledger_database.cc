@@ -50,7 +50,10 @@ std::string Fingerprint(store::Store& store) {
            "coalesce((SELECT group_concat(printf('%d %s %d %d %d %d %s %s %s', sweep_id, state, "
            "priority, paused, deleted, cells, drop_from, client_token, extensions_json)) "
            "FROM sweeps), '') || "
-           "coalesce((SELECT group_concat(printf('%s %s', worker_id, drain)) FROM workers), '')");
+           "coalesce((SELECT group_concat(printf('%s %s', worker_id, drain)) FROM workers), '') || "
+           "printf(' %d %d %d', (SELECT count(*) FROM sheets), "
+           "(SELECT count(*) + count(ended_at) FROM sheet_rounds), "
+           "(SELECT count(*) FROM sheet_claims))");
   row.executeStep();
   return row.getColumn(0).getString();
 }
@@ -119,6 +122,7 @@ void Ledger::Compare(store::Store& store) {
   CompareAttempts(store);
   CompareJobs(store);
   CompareSweeps(store);
+  sheets_of_claims_.Compare(store, unknown_);
   if (unknown_ && Stored() > before) counts_.found_unanswered += 1;
   heard_.clear();
   news_.clear();
@@ -259,8 +263,10 @@ void Ledger::CompareSweeps(store::Store& store) {
 
 // At the end -----------------------------------------------------------------------------------
 
-void Ledger::CheckEnd(store::Store& store) {
+void Ledger::CheckEnd(store::Store& store, db::Reader& reader) {
   Compare(store);
+  sheets_of_claims_.CheckEnd(reader, store);
+  counts_.sheets_played = sheets_of_claims_.compared();
   for (const db::Check& check : db::CheckConnection(store.database().connection())) {
     for (const std::string& problem : check.problems) Violate(check.name, ": ", problem);
   }

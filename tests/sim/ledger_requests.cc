@@ -42,6 +42,12 @@ struct Ledger::Judge {
   bool operator()(const store::RetryJob& w) const { return IsNowhere(w.job_id); }
   bool operator()(const store::CancelJob& w) const { return IsNowhere(w.job_id); }
   bool operator()(const store::DrainWorker& w) const { return !ledger.KnowsWorker(w.worker); }
+  bool operator()(const store::BeginRound& w) const {
+    return ledger.sheets_of_claims_.MustBeRefused(w);
+  }
+  bool operator()(const store::EndRound& w) const {
+    return ledger.sheets_of_claims_.MustBeRefused(w);
+  }
   bool operator()(const store::DeleteSweep&) const { return true; }  // only live sweeps are named
   bool operator()(const store::CountDeletion&) const { return true; }
   template <typename T>
@@ -152,7 +158,40 @@ void Ledger::On(const store::ExtendSweep& write, const store::WriteResult& resul
     Violate("sweep ", write.sweep_id, " is cancelled and was extended");
   }
   if (MustBeRefused(write)) Violate("sweep ", write.sweep_id, " was extended out of turn");
+  sheets_of_claims_.Extended(write.sweep_id);
   known_[write.sweep_id].extensions += 1;
+}
+
+void Ledger::On(const store::ReopenSweep&, const store::WriteResult& result) {
+  const auto& reopened = std::get<store::SweepStored>(result);
+  Superseded(reopened.first);
+  // Its owner wants it again.
+  if (reopened.expands_again) cancelled_.erase(reopened.sweep_id);
+}
+
+void Ledger::On(const store::RegisterSheet& write, const store::WriteResult& result) {
+  sheets_of_claims_.On(write, std::get<store::SheetRegistered>(result));
+}
+
+// The first round makes the sheet's sweep, and each round extends it.
+void Ledger::On(const store::BeginRound& write, const store::WriteResult& result) {
+  const auto& begun = std::get<store::RoundBegun>(result);
+  counts_.changes_stale += sheets_of_claims_.MustBeRefused(write);
+  sheets_of_claims_.On(write, begun);
+  Superseded(begun.sweep.jobs);
+  if (begun.sweep_id == 0) return;
+  if (write.sweep != nullptr && known_.count(begun.sweep_id) == 0) {
+    known_[begun.sweep_id] = {.token = write.sweep->client_token,
+                              .request = write.sweep->request_sha256};
+  }
+  if (begun.applied && !write.seeds.seeds.empty()) known_[begun.sweep_id].extensions += 1;
+}
+
+void Ledger::On(const store::EndRound& write, const store::WriteResult& result) {
+  const auto& ended = std::get<store::RoundEnded>(result);
+  counts_.changes_stale += sheets_of_claims_.MustBeRefused(write);
+  counts_.rounds += ended.applied;
+  sheets_of_claims_.On(write, ended);
 }
 
 void Ledger::On(const store::DrainWorker& write, const store::WriteResult& result) {

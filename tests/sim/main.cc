@@ -63,7 +63,10 @@ void Print(const HistoryResult& sum, std::uint64_t histories, absl::Duration too
           counts.requests_refused, " requests of hostile clients refused\n", counts.gone,
           " reports that a worker is gone ended ", counts.fenced, " attempts; ", counts.losses,
           " losses counted again; ", counts.old_hellos, " hellos of old workers; ",
-          counts.with_files, " jobs with files given out; ", counts.recorded, " recorded epochs")
+          counts.with_files, " jobs with files given out; ", counts.recorded, " recorded epochs\n",
+          counts.rounds, " rounds of claim sheets ended, ", counts.changes_stale,
+          " changes of sheets came too late, ", counts.sheets_played,
+          " sheets were played once more")
           .c_str());
 }
 

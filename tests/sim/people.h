@@ -36,6 +36,8 @@ class People {
   // answered.
   bool Answered() const { return open_ == 0; }
 
+  // Somebody else's sweep, which from now on they may change too.
+  void Know(std::int64_t sweep_id) { sweeps_.insert(sweep_id); }
   // The sweeps and the tokens of acknowledged submissions, which everybody may know.
   const std::set<std::int64_t>& sweeps() const { return sweeps_; }
   const std::vector<std::string>& tokens() const { return tokens_; }

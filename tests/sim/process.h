@@ -41,6 +41,7 @@ class SimExecutor final : public sched::Executor {
 struct Coordinator::Process {
   std::shared_ptr<bool> alive = std::make_shared<bool>(true);
   std::unique_ptr<store::Store> store;
+  std::unique_ptr<db::Reader> reader;  // opened when it is first needed
   std::unique_ptr<SimExecutor> executor;
   std::unique_ptr<SimJournal> journal;
   std::unique_ptr<sched::Scheduler> scheduler;

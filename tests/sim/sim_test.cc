@@ -129,6 +129,21 @@ TEST_F(SimTest, FindsThatAWorkerThatIsGoneKeepsItsAttempts) {
   EXPECT_TRUE(absl::StrContains(*found, "is said to be gone")) << *found;
 }
 
+TEST_F(SimTest, DISABLED_FindsThatARoundSkipsASeed) {
+  const auto found = Find({.skips_seeds = true}, 50);
+  ASSERT_TRUE(found.has_value());
+  EXPECT_TRUE(absl::StrContains(*found, "is another one") ||
+              absl::StrContains(*found, "a sheet is not settled") ||
+              absl::StrContains(*found, "undisturbed, sheet"))
+      << *found;
+}
+
+TEST_F(SimTest, DISABLED_FindsThatAnEValueIsWrongInTheTwelfthDigit) {
+  const auto found = Find({.misjudges = true}, 50);
+  ASSERT_TRUE(found.has_value());
+  EXPECT_TRUE(absl::StrContains(*found, "undisturbed, sheet")) << *found;
+}
+
 TEST_F(SimTest, FindsThatAnOldWorkerGetsJobsWithFiles) {
   const auto found = Find({.believes_in_files = true}, 100);
   ASSERT_TRUE(found.has_value());

@@ -12,7 +12,8 @@ namespace pelab::sim {
 
 SharedSweep WithSeeds(SharedSweep sweep, const std::vector<std::string>& extensions) {
   for (const std::string& seeds : extensions) {
-    sweep = std::make_shared<const experiment::Sweep>(*experiment::Extend(*sweep, seeds).sweep);
+    sweep =
+        std::make_shared<const experiment::Sweep>(*experiment::ExtendAgain(*sweep, seeds).sweep);
   }
   return sweep;
 }
@@ -59,7 +60,7 @@ void Coordinator::RetryFailed(std::int64_t sweep_id, std::int64_t from, Answer a
 void Coordinator::Extend(std::int64_t sweep_id, const std::string& seeds, Answer answer) {
   if (!process_) return answer(absl::UnavailableError("no coordinator"));
   SQLite::Statement row(process_->store->database().connection(),
-                        "SELECT document, extensions_json FROM sweeps "
+                        "SELECT document, extensions_json, overrides_json FROM sweeps "
                         "WHERE sweep_id = ? AND state <> 'cancelled'");
   row.bind(1, sweep_id);
   if (!row.executeStep()) return answer(store::WriteResult(store::SweepExtended{}));
@@ -69,8 +70,8 @@ void Coordinator::Extend(std::int64_t sweep_id, const std::string& seeds, Answer
   }
   const auto known =
       nlohmann::json::parse(row.getColumn(1).getString()).get<std::vector<std::string>>();
-  const experiment::Extension extension =
-      experiment::Extend(*WithSeeds(Parsed(row.getColumn(0).getString()), known), seeds);
+  const SharedSweep submitted = Parsed(row.getColumn(0).getString(), row.getColumn(2).getString());
+  const experiment::Extension extension = experiment::Extend(*WithSeeds(submitted, known), seeds);
   if (!extension.sweep) return answer(absl::InvalidArgumentError(extension.problem));
   if (extension.seeds.empty()) return answer(store::WriteResult(store::SweepExtended{}));
   const auto sweep = std::make_shared<const experiment::Sweep>(*extension.sweep);

@@ -19,6 +19,8 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using Parts = std::vector<v1::ImportJobPart>;
 
+constexpr char kSpan[] = "b7ad6b7169203331";
+
 std::string Nested(int depth) {
   std::string text;
   for (int i = 0; i < depth; ++i) text += "{\"a\":";
@@ -185,6 +187,31 @@ TEST_F(ImportTest, EverythingComesAndASecondImportChangesNothing) {
   EXPECT_EQ(row.wall_seconds(), 1.5);
 }
 
+TEST_F(ImportTest, TracesComeToo) {
+  Parts parts = PartsOf(jobs_[0].job_id);
+  parts[0].mutable_job()->mutable_attempts(0)->set_parent_span_id(kSpan);
+  ASSERT_TRUE(Send(parts).ok());
+  Import(jobs_[1].job_id);
+  EXPECT_TRUE(ImportSweep().finished());
+  const auto here = *db::ImportReader::Open(options_.database);
+  const v1::ImportedSweep sweep = here->Sweeps()->front().sweep;
+  const v1::ImportedSweep original = there_->Sweeps()->front().sweep;
+  EXPECT_EQ(sweep.SerializeAsString(), original.SerializeAsString());
+  EXPECT_EQ(sweep.trace_id().size(), 32u);
+  for (const auto& [job_id, key] : jobs_) {
+    const v1::ImportedJob job = there_->ReadJob(job_id)->job;
+    ASSERT_EQ(job.attempts_size(), 1);
+    EXPECT_EQ(job.attempts(0).trace_id(), sweep.trace_id());
+    EXPECT_EQ(job.attempts(0).span_id().size(), 16u);
+  }
+  EXPECT_EQ(here->ReadJob(jobs_[0].job_id)->job.attempts(0).parent_span_id(), kSpan);
+  v1::ListAttemptsResponse attempts;
+  ASSERT_TRUE(results_->ListAttempts(Context().get(), {}, &attempts).ok());
+  ASSERT_EQ(attempts.rows_size(), 2);
+  for (const v1::AttemptRow& row : attempts.rows()) EXPECT_EQ(row.trace_id(), sweep.trace_id());
+  ExpectSound();
+}
+
 TEST_F(ImportTest, WhatBreaksOffIsNotStored) {
   const Parts parts = PartsOf(jobs_[0].job_id);
   for (std::size_t sent = 0; sent < parts.size(); ++sent) {
@@ -259,6 +286,13 @@ TEST_F(ImportTest, WhatNoSoundDatabaseHoldsIsRefusedWithItsReason) {
        [&](Parts& p) { epoch(p, 2)->set_test_loss(std::numeric_limits<double>::quiet_NaN()); }},
       {"epoch 0: \"train_correct\" is 100", [&](Parts& p) { epoch(p, 0)->set_train_correct(100); }},
       {"no attempt starts at epoch 0", [&](Parts& p) { job(p)->clear_attempts(); }},
+      {"an attempt with the trace \"\" or spans",
+       [&](Parts& p) {
+         job(p)->mutable_attempts(0)->clear_trace_id();
+         job(p)->mutable_attempts(0)->set_span_id(kSpan);
+       }},
+      {"not ids of W3C", [&](Parts& p) { job(p)->mutable_attempts(0)->set_trace_id("0"); }},
+      {"not ids of W3C", [&](Parts& p) { job(p)->mutable_attempts(0)->set_parent_span_id("\n"); }},
       {"not ended", [&](Parts& p) { job(p)->mutable_attempts(0)->clear_outcome(); }},
       {"no attempt of it succeeded",
        [&](Parts& p) { job(p)->mutable_attempts(0)->set_outcome(v1::ATTEMPT_OUTCOME_LOST); }},
@@ -353,6 +387,13 @@ TEST_F(ImportTest, ASweepThatCouldNotBeSubmittedHereIsRefused) {
       {"priority 5000 is out of range", [](auto& s) { s.set_priority(5000); }},
       {"cells; at most 1000000", [](auto& s) { s.set_cells(1'000'001); }},
       {"a time of submission that is -1 ms", [](auto& s) { s.set_created_at_ms(-1); }},
+      {"the trace \"x\" or spans", [](auto& s) { s.set_trace_id("x"); }},
+      {"not ids of W3C Trace Context", [](auto& s) { s.set_span_id("x"); }},
+      {"the trace \"\" or spans",
+       [](auto& s) {
+         s.clear_trace_id();
+         s.set_span_id(kSpan);
+       }},
   };
   for (const Case& one : cases) {
     v1::ImportedSweep sweep = there_->Sweeps()->front().sweep;

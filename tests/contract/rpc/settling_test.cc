@@ -154,6 +154,14 @@ TEST_F(SettlingTest, RoundsGoOnUntilTheClaimIsDecided) {
   EXPECT_FALSE(Advance(5).has_next());
 }
 
+TEST_F(SettlingTest, ASecondRegistrationTellsOfTheRoundThatIsUnderWay) {
+  Registered();
+  Advance(1);
+  const v1::Settlement second = Registered();
+  EXPECT_FALSE(second.registered_now());
+  EXPECT_EQ(second.open().round().round(), 1) << "without it the sheet would count as settled";
+}
+
 TEST_F(SettlingTest, ManyWhoAskAtOnceGetOneRound) {
   Registered();
   std::vector<std::thread> askers;

@@ -47,5 +47,67 @@ TEST_F(SchedulerTest, AWorkerThatWasSaidToBeGoneComesBack) {
   EXPECT_EQ(Text("SELECT epochs_done FROM jobs"), "0");
 }
 
+// The report comes while an assignment is being stored, so the worker never gets it.
+TEST_F(SchedulerTest, AnAssignmentThatIsBeingStoredForAWorkerThatIsGoneGoesElsewhere) {
+  for (const bool says_goodbye : {false, true}) {
+    const std::string worker = says_goodbye ? "id-2" : "id-1";
+    const auto link = Connect(worker, 1, {}, "{}", "pelab-gpu-7");
+    world_.disk_hangs = true;
+    Submit(worker, 1);
+    if (says_goodbye) {
+      scheduler_->Goodbye(worker, link.get());
+    } else {
+      EXPECT_EQ(scheduler_->WorkerGone("pelab-gpu-7", "allocation 7 is over: NODE_FAIL"), 0);
+    }
+    world_.disk_hangs = false;
+    world_.Settle();
+    EXPECT_EQ(link->assignments.size(), 0u);
+    EXPECT_EQ(Text("SELECT outcome FROM attempts ORDER BY attempt_id DESC LIMIT 1"), "preempted");
+    EXPECT_EQ(Text("SELECT lost_attempts FROM jobs ORDER BY job_id DESC LIMIT 1"), "0");
+    const auto other = Connect("other", 1);
+    ASSERT_EQ(other->assignments.size(), 1u) << "at once, not after a lease";
+    Succeed(other->assignments[0]);
+    scheduler_->Goodbye("other", other.get());
+    world_.Settle();
+  }
+}
+
+// What it said before does not keep its attempt, even if the end cannot be stored at first.
+TEST_F(SchedulerTest, AResultThatIsBeingStoredDoesNotPutOffTheEnd) {
+  Submit("s", 1);
+  const auto link = Connect("id-1", 1, {}, "{}", "pelab-gpu-7");
+  Say(link->assignments[0], 1, StartedEvent(0, 1));
+  EXPECT_EQ(scheduler_->WorkerGone("pelab-gpu-7", "allocation 7 is over"), 1);
+  world_.disk_full = true;  // for the end, which is stored after the epoch
+  Say(link->assignments[0], 2, OneWrong());
+  EXPECT_EQ(Text("SELECT outcome IS NULL FROM attempts"), "1");
+  world_.disk_full = false;
+  world_.Advance(absl::Seconds(2));
+  EXPECT_EQ(Text("SELECT outcome || ': ' || error FROM attempts"),
+            "lost: worker pelab-gpu-7 is gone: allocation 7 is over");
+  EXPECT_EQ(Text("SELECT epochs_done FROM jobs"), "1") << "the epoch counts";
+}
+
+TEST_F(SchedulerTest, AWorkerThatComesBackMeanwhileGetsTheJob) {
+  Connect("id-1", 1, {}, "{}", "pelab-gpu-7");
+  world_.disk_hangs = true;
+  Submit("s", 1);
+  scheduler_->WorkerGone("pelab-gpu-7", "allocation 7 is over");
+  // It is back before the assignment is stored.
+  const auto back = Connect("id-1", 1, {}, "{}", "pelab-gpu-7");
+  world_.disk_hangs = false;
+  world_.Settle();
+  ASSERT_EQ(back->assignments.size(), 1u);
+  EXPECT_EQ(Text("SELECT count(outcome) FROM attempts"), "0");
+  // It is back before the end is stored.
+  world_.disk_hangs = true;
+  EXPECT_EQ(scheduler_->WorkerGone("pelab-gpu-7", "allocation 7 is over"), 1);
+  const auto again = Connect("id-1", 1, {}, "{}", "pelab-gpu-7");
+  world_.disk_hangs = false;
+  world_.Settle();
+  EXPECT_EQ(again->assignments.size(), 1u) << "it did not give the job back by itself";
+  EXPECT_EQ(Text("SELECT group_concat(coalesce(outcome, 'open')) FROM attempts"), "preempted,open");
+}
+
 }  // namespace
 }  // namespace pelab::sched

@@ -1,4 +1,4 @@
-#include "server/service/settlement.h"
+#include "server/settle/settlement.h"
 
 #include <algorithm>
 #include <map>
@@ -13,7 +13,7 @@
 #include "core/experiment/configuration.h"
 #include "core/experiment/key.h"
 
-namespace pelab::service {
+namespace pelab::settle {
 namespace {
 
 // The lists that claims::LoadRows reads.
@@ -67,7 +67,7 @@ class Lists {
 };
 
 absl::Status BadRows(const v1::SheetRow& row, absl::string_view what) {
-  return absl::DataLossError(absl::StrCat("sheet ", row.sheet_id(), " (", row.name(), "): ", what));
+  return absl::DataLossError(absl::StrCat(Named(row), ": ", what));
 }
 
 absl::StatusOr<claims::Round> ToRound(const v1::SheetRow& row, const v1::SheetRoundRow& stored,
@@ -243,6 +243,10 @@ absl::Status SetNext(db::Reader& reader, const StoredSheet& sheet, const claims:
 
 }  // namespace
 
+std::string Named(const v1::SheetRow& sheet) {
+  return absl::StrCat("sheet ", sheet.sheet_id(), " (", sheet.name(), ")");
+}
+
 absl::StatusOr<StoredSheet> LoadSheet(db::RowReader& reader, v1::Sheet stored,
                                       std::shared_ptr<const claims::BoundSheet> bound) {
   StoredSheet sheet{.row = std::move(*stored.mutable_row()), .bound = std::move(bound)};
@@ -350,4 +354,4 @@ absl::StatusOr<v1::Settlement> ToSettlement(db::Reader& reader, const StoredShee
   return settlement;
 }
 
-}  // namespace pelab::service
+}  // namespace pelab::settle

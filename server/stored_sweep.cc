@@ -1,16 +1,34 @@
-// Converts parts of documents to the database's form and back.
-#include <nlohmann/json.hpp>
+#include "server/stored_sweep.h"
 
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
 #include "core/base/json_text.h"
 #include "core/experiment/analysis.h"
-#include "server/service/sweeps_service.h"
+#include "core/rpc/sweep_document.h"
 
-namespace pelab::service {
+namespace pelab {
 namespace {
 
 using Overrides = google::protobuf::RepeatedPtrField<v1::Override>;
 
 }  // namespace
+
+absl::StatusOr<experiment::Sweep> RebuildSweep(const v1::Sweep& row) {
+  auto sweep = rpc::ParseSweepDocument(row.document(), row.overrides());
+  if (!sweep.ok()) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("sweep ", row.sweep_id(), " cannot be extended: this version refuses its ",
+                     "document; submit it under another name with the further seeds"));
+  }
+  for (const std::string& seeds : row.extensions()) {
+    experiment::Extension extension = experiment::ExtendAgain(*sweep, seeds);
+    if (!extension.sweep) return absl::DataLossError(extension.problem);
+    sweep = *std::move(extension.sweep);
+  }
+  return sweep;
+}
 
 std::string AnalysesJson(const std::vector<experiment::Analysis>& analyses) {
   nlohmann::json array = nlohmann::json::array();
@@ -46,4 +64,11 @@ std::vector<experiment::Override> OverridesFromJson(const std::string& json) {
   return overrides;
 }
 
-}  // namespace pelab::service
+absl::Status QueueIsFull(absl::string_view owner, std::int64_t queued, std::int64_t most) {
+  return absl::ResourceExhaustedError(
+      absl::StrCat(queued, " jobs of ", owner, " wait; with these it would be more than the ", most,
+                   " that are allowed; an operator can raise this: pelab admin principal change ",
+                   owner, " --max-queued N"));
+}
+
+}  // namespace pelab

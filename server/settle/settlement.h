@@ -1,4 +1,4 @@
-// Where a claim sheet stands, as it is stored: for ClaimsService. Not thread-safe, like the reader.
+// Where a claim sheet stands, as it is stored. Not thread-safe, like the reader.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@
 #include "pelab/v1/claims.pb.h"
 #include "server/store/sheet_values.h"
 
-namespace pelab::service {
+namespace pelab::settle {
 
 // A stored sheet between two requests.
 struct StoredSheet {
@@ -27,6 +27,9 @@ struct StoredSheet {
   std::vector<claims::ClaimState> states;
   std::vector<v1::SheetClaimRow> claims;  // the same as rows; none before the first
 };
+
+// "sheet 3 (lengths)", as records and messages name a sheet.
+std::string Named(const v1::SheetRow& sheet);
 
 // `bound` is the sheet of the stored documents. DATA_LOSS if the rows do not
 // fit it.
@@ -57,4 +60,4 @@ std::vector<Blocked> BlockedOf(const StoredSheet& sheet, const claims::StoredRow
 absl::StatusOr<v1::Settlement> ToSettlement(db::Reader& reader, const StoredSheet& sheet,
                                             const claims::StoredRows& rows);
 
-}  // namespace pelab::service
+}  // namespace pelab::settle

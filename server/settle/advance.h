@@ -1,0 +1,96 @@
+// One request to advance a sheet, step by step: it ends the sheet's last round if all of its jobs
+// are complete, and begins the round that is asked for if it is the next one.
+//
+// A round is a function of the sheet, of the round before and of stored results, and the store
+// begins and ends it only once. So it does not matter how many ask, in which order their writes are
+// stored, and after which step one of them dies.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "core/base/clock.h"
+#include "core/db/read/reader.h"
+#include "core/experiment/sweep.h"
+#include "pelab/v1/claims.pb.h"
+#include "server/settle/settlement.h"
+#include "server/settle/sheets.h"
+#include "server/store/writes.h"
+
+namespace pelab::settle {
+
+// The one who asks.
+struct Asker {
+  std::int64_t max_queued = 0;  // jobs of the sheet's owner that may wait; 0: no limit
+  TraceContext trace;           // of the sheet's sweep, if this request makes it
+};
+
+// A write that has to be stored before the next step.
+struct Change {
+  store::Write write;
+  std::string act;  // what it does, for the record; empty: it is not recorded
+};
+// Where the sheet stands. The request is answered.
+struct Answer {
+  v1::Settlement settlement;
+  std::size_t claims = 0;  // of the sheet
+};
+using Step = std::variant<Change, Answer>;
+
+// Cells of a sweep that are to be made from now on.
+struct Expansion {
+  std::int64_t sweep_id = 0;
+  experiment::Sweep sweep;
+  std::uint64_t from = 0;
+};
+
+// For one thread. Call Next, store the change that it returns, call Stored with the result, and so
+// on until Next returns an answer. An error ends the request. What was stored before it stays, and
+// the same request can be made again.
+class Advance {
+ public:
+  // `clock` and `sheets` must outlive it.
+  Advance(const Clock& clock, Sheets& sheets, v1::AdvanceRequest request, Asker asker);
+
+  // NOT_FOUND if there is no such sheet. FAILED_PRECONDITION if its sweep is cancelled or deleted.
+  // ABORTED if others advanced it at the same time again and again. Otherwise errors of the reader.
+  absl::StatusOr<Step> Next(db::Reader& reader);
+
+  // RESOURCE_EXHAUSTED if too many jobs of the sheet's owner wait; otherwise errors of the reader.
+  absl::StatusOr<std::optional<Expansion>> Stored(db::Reader& reader,
+                                                  const store::WriteResult& result);
+
+ private:
+  absl::StatusOr<Step> EndOrWait(db::Reader& reader, const StoredSheet& sheet);
+  absl::StatusOr<std::optional<Change>> Reopening(db::Reader& reader,
+                                                  const StoredSheet& sheet) const;
+  absl::StatusOr<Step> QueueAgain(const StoredSheet& sheet, const std::vector<Blocked>& blocked,
+                                  Answer answer);
+  absl::StatusOr<Step> Begin(db::Reader& reader, const StoredSheet& sheet,
+                             const claims::Round& round);
+  absl::StatusOr<experiment::Sweep> SweepOf(db::Reader& reader, const StoredSheet& sheet,
+                                            store::BeginRound& write) const;
+  std::int64_t Now() const;
+
+  const Clock& clock_;
+  Sheets& sheets_;
+  const v1::AdvanceRequest request_;
+  const Asker asker_;
+  bool again_;                             // jobs that do not come are still to be queued again
+  int plans_ = 0;                          // how often the sheet was looked at
+  std::deque<Change> queued_;              // the next changes, once they are known
+  std::optional<Answer> then_;             // the answer after them
+  std::optional<experiment::Sweep> with_;  // the sweep with the seeds of the round being begun
+  std::string owner_;                      // of the sheet
+};
+
+// What the scheduler has to hear of after a change was stored; null: nothing.
+const store::SliceStored* JobsOf(const store::WriteResult& result);
+
+}  // namespace pelab::settle

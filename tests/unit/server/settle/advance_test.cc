@@ -1,0 +1,179 @@
+// Tests the steps by which a sheet is advanced, on a real store: two who take them at the same time,
+// and steps whose time has passed. No job has to run, since all results are stored already.
+#include "server/settle/advance.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "server/service/expander.h"
+#include "server/settle/registration.h"
+#include "server/store/store.h"
+#include "tests/support/fake_clock.h"
+#include "tests/support/populator.h"
+#include "tests/support/status_matchers.h"
+#include "tests/support/temp_dir.h"
+
+namespace pelab::settle {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr char kSweep[] = R"(
+name: before
+protocol: clean
+pe: [nope, rope]
+task: {name: distance, train_examples: 64, test_examples: 64}
+seed: 0..5
+model: {d_model: 8, d_ff: 16, heads: 2, layers: 1}
+train: {epochs: 1}
+analyses: []
+)";
+constexpr char kSheet[] = R"(
+name: settled
+sweep: sweep.yaml
+false_discovery_rate: 0.5
+max_seeds: 6
+claims:
+  - {id: sure, between: {metric: test_accuracy, cell: pe=rope, low: 0, high: 1}}
+  - {id: wrong, above: {metric: test_accuracy, a: pe=rope, b: pe=nope, by: 1}}
+)";
+
+class AdvanceTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    auto store = store::Store::Open(dir_ / "pelab.db");
+    ASSERT_THAT(store, IsOk());
+    store_ = *std::move(store);
+    const PopulateOptions options;
+    ASSERT_THAT(Populator(options, *store_).Add("sweep.yaml", kSweep), IsOk());
+    auto reader = db::Reader::Open(dir_ / "pelab.db");
+    ASSERT_THAT(reader, IsOk());
+    reader_ = *std::move(reader);
+    v1::RegisterSheetRequest request;
+    request.set_document(kSheet);
+    request.set_sweep_document(kSweep);
+    request.set_any_seeds(true);
+    request.set_slots(1);
+    auto write = RegistrationOf(request, "", 7, *reader_);
+    ASSERT_THAT(write, IsOk());
+    const auto registered = std::get<store::SheetRegistered>(Do(*std::move(write)));
+    EXPECT_THAT(CheckRegistered("settled", 6, registered), IsOk());
+  }
+
+  store::WriteResult Do(store::Write write) {
+    auto results = store_->Apply({&write, 1});
+    EXPECT_THAT(results, IsOk());
+    EXPECT_THAT(results->front(), IsOk());
+    return *results->front();
+  }
+  settle::Advance Request(std::int64_t begin, bool again = false) {
+    v1::AdvanceRequest request;
+    request.mutable_sheet()->set_sheet("settled");
+    request.set_begin_round(begin);
+    request.set_again(again);
+    return {clock_, sheets_, request, {}};
+  }
+  // Stores a change, and makes the cells that it asks for.
+  void Store(Advance& advance, Change change) {
+    const store::WriteResult result = Do(std::move(change.write));
+    auto expansion = advance.Stored(*reader_, result);
+    ASSERT_THAT(expansion, IsOk());
+    if (!*expansion) return;
+    const Expansion& made = **expansion;
+    Do(service::BuildSlice(made.sweep_id, made.sweep, made.from, 64, clock_));
+  }
+  Change NextChange(Advance& advance) {
+    auto step = advance.Next(*reader_);
+    EXPECT_THAT(step, IsOk());
+    EXPECT_TRUE(std::holds_alternative<Change>(*step));
+    return std::get<Change>(*std::move(step));
+  }
+  v1::Settlement Run(Advance advance) {
+    for (;;) {
+      auto step = advance.Next(*reader_);
+      EXPECT_THAT(step, IsOk());
+      if (!step.ok()) return {};
+      if (auto* const answer = std::get_if<Answer>(&*step)) return answer->settlement;
+      Store(advance, std::get<Change>(*std::move(step)));
+    }
+  }
+
+  TempDir dir_;
+  FakeClock clock_;
+  Sheets sheets_;
+  std::unique_ptr<store::Store> store_;
+  std::unique_ptr<db::Reader> reader_;
+};
+
+TEST_F(AdvanceTest, ARequestEndsARoundWhoseResultsAreStored) {
+  const v1::Settlement state = Run(Request(1));
+  EXPECT_EQ(state.sheet().ended_rounds(), 1);
+  EXPECT_EQ(state.next().round(), 2);
+  EXPECT_EQ(state.next().first_seed(), 1);
+  EXPECT_EQ(state.next().stored(), 2);
+  EXPECT_EQ(Run(Request(1)).sheet().rounds(), 1) << "its turn is over";
+  Run(Request(2));
+  EXPECT_TRUE(Run(Request(3)).has_next());
+  const v1::Settlement end = Run(Request(4));
+  EXPECT_EQ(end.sheet().ended_rounds(), 4) << "e(4, 4) = 6.2, and 4 decides both claims";
+  EXPECT_FALSE(end.has_next() || end.has_open());
+}
+
+TEST_F(AdvanceTest, TwoWhoBeginARoundAtTheSameTimeBeginOne) {
+  Advance one = Request(1);
+  Advance other = Request(1);
+  Change first = NextChange(one);
+  Change second = NextChange(other);
+  EXPECT_THAT(first.act, HasSubstr("round 1, seeds 0"));
+  Store(one, std::move(first));
+  Store(other, std::move(second));
+  EXPECT_TRUE(std::holds_alternative<store::EndRound>(NextChange(one).write));
+  EXPECT_TRUE(std::holds_alternative<store::EndRound>(NextChange(other).write));
+  EXPECT_EQ(Run(Request(0)).sheet().rounds(), 1);
+}
+
+TEST_F(AdvanceTest, AnEndThatComesLateChangesNothing) {
+  Advance begins = Request(1);
+  Store(begins, NextChange(begins));
+  Advance late = Request(0);
+  Change end = NextChange(late);
+  Run(Request(2));
+  const v1::Settlement before = Run(Request(0));
+  Store(late, std::move(end));
+  const v1::Settlement after = Run(std::move(late));
+  EXPECT_EQ(after.sheet().ended_rounds(), 2);
+  EXPECT_EQ(after.SerializeAsString(), before.SerializeAsString());
+}
+
+TEST_F(AdvanceTest, ASheetThatOthersAdvanceForEverIsGivenUp) {
+  Advance advance = Request(1);
+  Change begin = NextChange(advance);
+  for (int i = 0; i < 9; ++i) EXPECT_THAT(advance.Next(*reader_), IsOk());  // nothing is stored
+  EXPECT_TRUE(absl::IsAborted(advance.Next(*reader_).status()));
+}
+
+// Somebody adds seeds to the sheet's sweep, and cancels it after the round has ended.
+TEST_F(AdvanceTest, ASweepThatIsCancelledBetweenRoundsIsReopenedIfAsked) {
+  Run(Request(1));
+  Do(store::ExtendSweep{.sweep_id = 2, .known = 1, .seeds = "700", .cells = 4});
+  Do(store::CancelSweep{2, 9});
+  Advance refused = Request(2);
+  EXPECT_TRUE(absl::IsFailedPrecondition(refused.Next(*reader_).status()));
+  EXPECT_TRUE(Run(Request(0, /*again=*/true)).has_next());
+  EXPECT_EQ(Run(Request(2)).sheet().ended_rounds(), 2);
+}
+
+TEST_F(AdvanceTest, ASheetThatDoesNotExistIsNotFound) {
+  v1::AdvanceRequest request;
+  request.mutable_sheet()->set_sheet("other");
+  Advance advance(clock_, sheets_, request, {});
+  EXPECT_TRUE(absl::IsNotFound(advance.Next(*reader_).status()));
+}
+
+}  // namespace
+}  // namespace pelab::settle
