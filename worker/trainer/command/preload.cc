@@ -5,8 +5,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <charconv>
+#include <cstddef>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -145,7 +147,7 @@ void ShowTrainerId(const std::string& entry, char* started_with) {
   if (started_with == nullptr || entry.compare(0, name, std::string(kTrainerIdVariable) + "=") != 0)
     return;
   if (std::strlen(started_with) == entry.size() - name)
-    std::memcpy(started_with, entry.data() + name, entry.size() - name);
+    std::copy(entry.begin() + static_cast<std::ptrdiff_t>(name), entry.end(), started_with);
 }
 
 void SetEnvironment(const std::vector<std::string>& environment) {
