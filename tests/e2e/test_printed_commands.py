@@ -18,9 +18,10 @@ from printed_commands import (  # noqa: E402
 
 POPULATE = BIN.parent / "tests" / "pelab-populate"
 DOCUMENTS = [SOURCE / "README.md", SOURCE / "client" / "python" / "README.md",
+             SOURCE / "deploy" / "README.md", SOURCE / "CONTRIBUTING.md",
              *(path for path in sorted((SOURCE / "docs").rglob("*.md")) if "adr" not in path.parts)]
 SOURCES = [path for folder in ("client", "core/pages", "core/db", "core/results", "core/experiment",
-                               "server", "worker/agent")
+                               "server", "worker/agent", "worker/scale")
            for path in sorted((SOURCE / folder).rglob("*"))
            if path.suffix in (".cc", ".h", ".js", ".html") and "node_modules" not in path.parts]
 PROSE = {"runs"}  # words after "pelab" in sentences that look like commands
@@ -158,7 +159,7 @@ class MakeTargets(unittest.TestCase):
     def test_every_printed_target_is_there(self):
         targets = set(re.findall(r"^([a-z][\w-]*):", (SOURCE / "Makefile").read_text(),
                                  re.MULTILINE))
-        for document in [*DOCUMENTS, SOURCE / "CONTRIBUTING.md"]:
+        for document in DOCUMENTS:
             text = document.read_text()
             printed = re.findall(r"`make ([a-z][\w-]*)", text) + re.findall(r"^make ([a-z][\w-]*)",
                                                                             text, re.MULTILINE)

@@ -5,9 +5,9 @@ import re
 import shlex
 import subprocess
 
-PROGRAMS = ("pelab", "pelab-server", "pelab-worker", "pelab-trainer")
+PROGRAMS = ("pelab", "pelab-server", "pelab-worker", "pelab-scale", "pelab-trainer")
 _NAME = re.compile(
-    r"(?<![\w/.-])(?:(?:\./)?(?:[\w.-]+/)*bin/)?(pelab(?:-server|-worker|-trainer)?)(?= |$)")
+    r"(?<![\w/.-])(?:(?:\./)?(?:[\w.-]+/)*bin/)?(pelab(?:-server|-worker|-scale|-trainer)?)(?= |$)")
 _ELLIPSIS = {"…", "...", "[options]"}
 
 
@@ -43,7 +43,7 @@ class Help:
                 self.options.setdefault(name, True)
 
     def _add(self, column):
-        names, _, value = column.partition(" ")
+        names, _, value = re.sub(r" (Excludes|Needs): .*", "", column).partition(" ")
         while re.match(r"--?\w", value):  # "--device, --threads, --parent-fd as above"
             more, _, value = value.partition(" ")
             names += more
@@ -150,12 +150,15 @@ def split(line):
 
 def of_markdown(text):
     """Returns (line number, command line, whether prose only mentions it) for fenced blocks and
-    inline code."""
+    inline code. A command that a backslash continues has the number of its first line."""
     found, fenced = [], False
     for number, line in enumerate(text.splitlines(), 1):
         if line.startswith("```"):
             fenced = not fenced
         elif fenced and "──" not in line:  # these lines are drawings
+            if found and not found[-1][2] and found[-1][1].endswith("\\"):
+                begun, before, _ = found.pop()
+                number, line = begun, before[:-1] + line
             found.append((number, line, False))
         elif not fenced:
             found += [(number, span, True) for span in re.findall(r"`([^`\n]+)`", line)]
