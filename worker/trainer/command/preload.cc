@@ -169,21 +169,24 @@ void SetEnvironment(const std::vector<std::string>& environment) {
 // Turns this forked process into the trainer that the request describes.
 void Become(const Request& request, int control_fd) {
   close(control_fd);
-  std::vector<int> copies;
-  for (const int descriptor : request.descriptors) {
-    copies.push_back(fcntl(descriptor, F_DUPFD_CLOEXEC, kAboveAll));
+  const auto move_up = [](int descriptor) {
+    const int copy = fcntl(descriptor, F_DUPFD_CLOEXEC, kAboveAll);
     close(descriptor);
-  }
+    return copy;
+  };
+  const int go = move_up(request.go);
+  std::vector<int> copies;
+  for (const int descriptor : request.descriptors) copies.push_back(move_up(descriptor));
   for (std::size_t i = 0; i < copies.size(); ++i) {
     if (dup2(copies[i], request.numbers[i]) < 0) EndTrainer("cannot take over a descriptor");
     close(copies[i]);
   }
   char byte = 0;
   ssize_t got = 0;
-  while ((got = read(request.go, &byte, 1)) < 0 && errno == EINTR) {
+  while ((got = read(go, &byte, 1)) < 0 && errno == EINTR) {
   }
   if (got != 1) _exit(1);  // nobody waits for this trainer
-  close(request.go);
+  close(go);
   SetEnvironment(request.environment);
   ShowCommandLine(request.words);
   if (!request.directory.empty() && chdir(request.directory.c_str()) != 0)
