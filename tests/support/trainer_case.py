@@ -15,6 +15,7 @@ import tempfile
 import unittest
 
 from pelab_harness import trainer_environment
+from preloaded import Preloaded
 
 BIN = pathlib.Path(os.environ["PELAB_BIN"]).resolve()
 TRAINER = BIN / "pelab-trainer"
@@ -107,6 +108,7 @@ def safetensors(path):
 
 
 class TrainerCase(unittest.TestCase):
+    _preloaded = None
     _plain = None  # (the events of the run of document(), its work directory)
 
     @classmethod
@@ -116,6 +118,12 @@ class TrainerCase(unittest.TestCase):
     def setUp(self):
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="pelab-"))
         self.addCleanup(shutil.rmtree, self.folder, ignore_errors=True)
+
+    @staticmethod
+    def preloaded():
+        if TrainerCase._preloaded is None:
+            TrainerCase._preloaded = Preloaded(TRAINER)
+        return TrainerCase._preloaded
 
     def plain_run(self, workdir="w"):
         """The events of the run of document(), with a checkpoint after every epoch. It is run once
@@ -143,8 +151,13 @@ class TrainerCase(unittest.TestCase):
         return self.run_command(self.command(job, workdir, *options), status, **kwargs)
 
     def run_command(self, command, status=0, **kwargs):
-        result = subprocess.run([*map(str, command)], capture_output=True, text=True, timeout=120,
-                                stdin=subprocess.DEVNULL, **kwargs)
+        """Runs the trainer as pelab-worker does; with keywords of subprocess.run, as a shell
+        does."""
+        if kwargs:
+            result = subprocess.run([*map(str, command)], capture_output=True, text=True,
+                                    timeout=120, stdin=subprocess.DEVNULL, **kwargs)
+        else:
+            result = self.preloaded().run(command)
         self.assertEqual(result.returncode, status, result.stdout + result.stderr)
         self.stderr = result.stderr
         return self.events(result.stdout)
