@@ -138,7 +138,10 @@ std::vector<Metric> PlainMetrics(const Sheet& sheet) {
 class Builder {
  public:
   Builder(const BoundSheet& sheet, const StoredRows& rows)
-      : sheet_(sheet), metrics_(PlainMetrics(sheet.sheet)), ablations_(AblationsOf(rows)) {
+      : sheet_(sheet),
+        metrics_(PlainMetrics(sheet.sheet)),
+        ablations_(AblationsOf(rows)),
+        without_weights_(rows.without_weights) {
     for (std::size_t i = 0; i < sheet.configurations.size(); ++i) {
       const experiment::Cell& cell = sheet.configurations[i];
       positions_[experiment::TemplateOf(cell.canonical_json, cell.job.seed)] = i;
@@ -181,6 +184,7 @@ class Builder {
       return outcome;
     }
     outcome.state = Outcome::State::kDone;
+    outcome.analyses_over = without_weights_.count(row.job_id()) > 0;
     for (const Metric& metric : metrics_) {
       if (const auto value = PlainValue(row, metric)) outcome.values[metric.name] = *value;
     }
@@ -222,6 +226,7 @@ class Builder {
   std::map<double, results::MetricValues> epochs_to_;
   std::map<std::string, results::MetricValues> splits_;  // by metric
   std::set<std::int64_t> scored_;                        // jobs that have split_accuracy
+  const std::set<std::int64_t>& without_weights_;
   std::set<std::int64_t> not_finite_;  // jobs whose last attempt had a loss that was not finite
 };
 
@@ -272,7 +277,8 @@ Outcomes OutcomesOf(const BoundSheet& sheet, const StoredRows& rows) {
 
 bool Outcome::Lacks(const std::string& metric) const {
   const std::string_view analysis = AnalysisOf(metric);
-  return state == State::kDone && !analysis.empty() && analyses.count(analysis) == 0;
+  return state == State::kDone && !analysis.empty() && analyses.count(analysis) == 0 &&
+         !analyses_over;
 }
 
 bool Needs(const Sheet& sheet, std::string_view analysis) {

@@ -29,9 +29,12 @@ struct Outcome {
   // The names of the analyses that are stored, among those that claims are about. A training that
   // is done can still lack its analyses.
   std::set<std::string, std::less<>> analyses;
+  // The analyses that are not stored yet will never be: nothing is left to make them from. Then
+  // their metrics are undefined for this seed, as those of a failed job are.
+  bool analyses_over = false;
   double wall_seconds = 0;
 
-  // Whether the training is done but not the analysis that the metric needs.
+  // Whether the training is done, and the analysis that the metric needs is still to come.
   bool Lacks(const std::string& metric) const;
 };
 
@@ -63,6 +66,7 @@ struct StoredRows {
   std::map<double, std::vector<v1::EpochsToRow>> epochs_to;  // by accuracy
   std::vector<v1::AttemptRow> attempts;                      // of failed jobs, or of all
   std::vector<v1::AnalysisRow> splits;                       // the analyses split_accuracy
+  std::set<std::int64_t> without_weights;  // trained jobs that cannot be analysed any more
 };
 
 // The outcomes of the sheet's configurations. Of several generations of a job the latest counts.

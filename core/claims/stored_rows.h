@@ -1,8 +1,11 @@
 // Reads the rows that a sheet is judged on.
 #pragma once
 
+#include <cstdint>
+
 #include "absl/status/statusor.h"
 #include "core/base/status.h"
+#include "core/base/strings.h"
 #include "core/claims/outcomes.h"
 
 namespace pelab::claims {
@@ -26,6 +29,31 @@ absl::StatusOr<StoredRows> LoadRows(Source& source, const v1::JobFilter& filter,
   if (!Needs(sheet, "head_ablation")) return rows;
   PELAB_ASSIGN_OR_RETURN(rows.heads, source.HeadAblations(filter));
   PELAB_ASSIGN_OR_RETURN(rows.deposits, source.Deposits(filter));
+  return rows;
+}
+
+inline bool HasEnded(const v1::JobRow& row) {
+  return row.state() == v1::JOB_STATE_SUCCEEDED || row.state() == v1::JOB_STATE_FAILED ||
+         row.state() == v1::JOB_STATE_CANCELLED;
+}
+
+// The rows of a registered sheet: the own jobs of its sweep. A job that somebody makes again is
+// another job: it takes no part in what the sheet has found, and has none to come.
+template <typename Source>
+absl::StatusOr<StoredRows> LoadOwnRows(Source& source, std::int64_t sweep_id, const Sheet& sheet) {
+  v1::JobFilter filter;
+  filter.set_sweep(Concat(sweep_id));
+  filter.set_own_jobs(true);
+  PELAB_ASSIGN_OR_RETURN(StoredRows rows, LoadRows(source, filter, sheet));
+  if (!Needs(sheet, "split_accuracy") && !Needs(sheet, "head_ablation")) return rows;
+  // Read after the jobs: the weights of a job are stored before it ends.
+  PELAB_ASSIGN_OR_RETURN(const auto artifacts, source.Artifacts(filter));
+  for (const v1::JobRow& row : rows.jobs) {
+    if (row.trained() && HasEnded(row)) rows.without_weights.insert(row.job_id());
+  }
+  for (const v1::ArtifactRow& artifact : artifacts) {
+    if (artifact.name() == "weights.safetensors") rows.without_weights.erase(artifact.job_id());
+  }
   return rows;
 }
 

@@ -16,7 +16,7 @@
 namespace pelab::settle {
 namespace {
 
-// The lists that claims::LoadRows reads.
+// The lists that claims::LoadOwnRows reads.
 class Lists {
  public:
   explicit Lists(db::RowReader& reader) : reader_(reader) {}
@@ -49,6 +49,10 @@ class Lists {
   absl::StatusOr<std::vector<v1::HeadAblationRow>> HeadAblations(const v1::JobFilter& filter) {
     return db::AllRows<v1::HeadAblationRow>(reader_, &db::RowReader::ListHeadAblations,
                                             Request<v1::ListHeadAblationsRequest>(filter));
+  }
+  absl::StatusOr<std::vector<v1::ArtifactRow>> Artifacts(const v1::JobFilter& filter) {
+    return db::AllRows<v1::ArtifactRow>(reader_, &db::RowReader::ListArtifacts,
+                                        Request<v1::ListArtifactsRequest>(filter));
   }
   absl::StatusOr<std::vector<v1::DepositRow>> Deposits(const v1::JobFilter& filter) {
     return db::AllRows<v1::DepositRow>(reader_, &db::RowReader::ListDeposits,
@@ -276,10 +280,8 @@ absl::StatusOr<StoredSheet> LoadSheet(db::RowReader& reader, v1::Sheet stored,
 
 absl::StatusOr<claims::StoredRows> RowsOf(db::RowReader& reader, const StoredSheet& sheet) {
   if (!sheet.row.has_sweep_id()) return claims::StoredRows{};
-  v1::JobFilter filter;
-  filter.set_sweep(absl::StrCat(sheet.row.sweep_id()));
   Lists lists(reader);
-  return claims::LoadRows(lists, filter, sheet.bound->sheet);
+  return claims::LoadOwnRows(lists, sheet.row.sweep_id(), sheet.bound->sheet);
 }
 
 std::vector<store::StoredClaim> ToStore(const StoredSheet& sheet,

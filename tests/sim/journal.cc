@@ -49,6 +49,9 @@ absl::Status SimJournal::Append(std::vector<store::Write> writes, Done done, Urg
   for (const store::Write& write : request.writes) {
     request.bytes += store::ByteSize(write);
     if (const auto* end = std::get_if<store::EndAttempt>(&write)) parts_.ledger.GivesUp(*end);
+    if (const auto* create = std::get_if<store::CreateAttempt>(&write)) {
+      parts_.ledger.Decides(*create);
+    }
   }
   if (urgency == Urgency::kBounded && !queue_.empty() &&
       queued_bytes_ + request.bytes > parts_.max_queued_bytes) {

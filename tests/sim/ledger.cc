@@ -118,6 +118,7 @@ void Ledger::On(const store::CreateAttempt& write, const store::WriteResult& res
              .analyses_only = assignment.weights.has_value(),
              .start_epoch = std::nullopt,
              .created = world_.Monotonic(),
+             .decided = decided_[write.job_id],
              .worker_id = write.worker_id,
              .slot = write.slot,
              .batch = batches_};
@@ -337,7 +338,7 @@ bool Ledger::WasSaidGone(const Attempt& attempt, const std::string& error) const
   const auto said = gone_.find(worker->second.first);
   if (said == gone_.end()) return false;
   const auto hello = hellos_.find(attempt.worker_id);
-  return said->second >= attempt.created || hello == hellos_.end() ||
+  return said->second >= attempt.decided || hello == hellos_.end() ||
          hello->second <= said->second || world_.Monotonic() - hello->second <= scheduler_delay_;
 }
 

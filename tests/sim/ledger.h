@@ -44,13 +44,19 @@ class Ledger {
   // whether a restart will find it.
   void Unknown() { unknown_ = true; }
 
+  // The coordinator decides on an attempt, which is not stored yet.
+  void Decides(const store::CreateAttempt& write) {
+    decided_[write.job_id] = world_.Monotonic();
+  }
   // The coordinator ends an attempt by its own decision.
   void GivesUp(const store::EndAttempt& write);
   // A worker is told that its events up to `sequence` are stored.
   void Acknowledged(std::int64_t attempt_id, std::uint64_t sequence);
   // A person is told that the request is stored.
   void AcknowledgedSweep(std::int64_t sweep_id, const std::string& client_token);
-  void AcknowledgedCancel(std::int64_t sweep_id) { cancelled_.insert(sweep_id); }
+  void AcknowledgedCancel(std::int64_t sweep_id) {
+    if (reopened_since_.count(sweep_id) == 0) cancelled_.insert(sweep_id);
+  }
   // Requests of clients and messages of workers that are not to be believed.
   void RefusedRequest() { counts_.requests_refused += 1; }
   void ToldLie() { counts_.lies += 1; }
@@ -153,6 +159,7 @@ class Ledger {
     bool analyses_only = false;
     std::optional<int> start_epoch;
     absl::Duration created;
+    absl::Duration decided;  // when the scheduler decided on it, which is before it was stored
     std::string worker_id;
     int slot = 0;
     std::uint64_t batch = 0;      // the batch of writes that created it
@@ -212,6 +219,7 @@ class Ledger {
   void CheckSlot(const store::CreateAttempt& write);
   bool Advanced(std::int64_t attempt_id) const;
   void NoteLosses(std::span<const store::Write> writes, store::Store& store);
+  void NoteReopened(std::span<const store::Write> writes);
   void CheckLosses(store::Store& store);
   void Superseded(const store::SliceStored& slice);
   template <typename T>
@@ -254,6 +262,8 @@ class Ledger {
   std::map<std::int64_t, std::string> sweeps_;  // acknowledged sweeps with their tokens
   SheetLedger sheets_of_claims_{world_};
   std::set<std::int64_t> cancelled_;  // acknowledged cancels
+  // Sweeps that a settler may have reopened after the last cancel.
+  std::set<std::int64_t> reopened_since_;
   struct Word {
     absl::Duration last;     // when the latest message arrived
     absl::Duration counted;  // when the scheduler has certainly heard of it
@@ -272,6 +282,7 @@ class Ledger {
     bool advanced = false;
   };
   std::map<std::int64_t, Loss> losses_;           // by job
+  std::map<std::int64_t, absl::Duration> decided_;  // the last decision on an attempt, by job
   std::map<std::string, absl::Duration> gone_;    // when a name was last said to be gone
   std::map<std::string, absl::Duration> hellos_;  // when the last hello of a worker was stored
   std::uint64_t given_up_ = 0;                    // attempts whose end the scheduler asked for

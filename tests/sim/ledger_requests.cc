@@ -163,10 +163,21 @@ void Ledger::On(const store::ExtendSweep& write, const store::WriteResult& resul
 }
 
 void Ledger::On(const store::ReopenSweep&, const store::WriteResult& result) {
-  const auto& reopened = std::get<store::SweepStored>(result);
-  Superseded(reopened.first);
-  // Its owner wants it again.
-  if (reopened.expands_again) cancelled_.erase(reopened.sweep_id);
+  Superseded(std::get<store::SweepStored>(result).first);
+}
+
+// Looks at the batch before it is applied, in order. A cancel is acknowledged after its batch, which
+// may reopen the sweep again; and a batch that failed may have been stored all the same.
+void Ledger::NoteReopened(std::span<const store::Write> writes) {
+  for (const store::Write& write : writes) {
+    if (const auto* cancel = std::get_if<store::CancelSweep>(&write)) {
+      reopened_since_.erase(cancel->sweep_id);
+    }
+    if (const auto* reopen = std::get_if<store::ReopenSweep>(&write)) {
+      reopened_since_.insert(reopen->sweep_id);
+      cancelled_.erase(reopen->sweep_id);
+    }
+  }
 }
 
 void Ledger::On(const store::RegisterSheet& write, const store::WriteResult& result) {

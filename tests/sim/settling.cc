@@ -1,7 +1,5 @@
 // Requests of settlers: registering a claim sheet, and advancing it by the steps of
 // server/settle. Between two steps time passes and others are served.
-#include <SQLiteCpp/SQLiteCpp.h>
-#include "server/store/database.h"
 #include <utility>
 #include <variant>
 
@@ -22,27 +20,6 @@ constexpr absl::Duration kAnswerTime = absl::Milliseconds(2);
 settle::Sheets& BoundSheets() {
   static auto* const sheets = new settle::Sheets;
   return *sheets;
-}
-
-void DebugDump(World& world, db::Reader& reader, store::Store& store, const store::Write& write) {
-  world.Note("STEP ", static_cast<int>(write.index()), std::holds_alternative<store::EndRound>(write) ? " end" : std::holds_alternative<store::BeginRound>(write) ? " begin" : std::holds_alternative<store::RetryJob>(write) ? " retry" : " reopen");
-  if (!std::holds_alternative<store::EndRound>(write)) return;
-  SQLite::Statement q(store.database().connection(),
-    "SELECT s.sweep_id, c.ordinal, j.job_id, j.seed, j.configuration_id, j.generation, j.state, j.test_correct, (SELECT group_concat(a.attempt_id || ':' || coalesce(a.outcome,'open') || ':' || coalesce(a.error_kind,'')) FROM attempts a WHERE a.job_id=j.job_id), (SELECT count(*) FROM analyses a WHERE a.job_id = j.job_id) FROM sheets s JOIN sweep_jobs c USING (sweep_id) JOIN jobs j USING (job_id)");
-  {
-  v1::GetSheetRequest request; request.mutable_sheet()->set_sheet("1");
-  auto sheet = BoundSheets().Load(reader, "1");
-  auto rows = settle::RowsOf(reader, *sheet);
-  world.Note("READER round ", sheet->last ? sheet->last->number : 0, " open ", sheet->open, " cells ", sheet->last->cells.size());
-  for (const v1::JobRow& r : rows->jobs) world.Note("RROW ", r.job_id(), " seed ", r.seed(), " conf ", r.configuration_id(), " gen ", r.generation(), " state ", static_cast<int>(r.state()), " test ", r.test_accuracy(), " train ", r.train_accuracy(), " trained ", r.trained());
-  for (const auto& r : rows->attempts) world.Note("RATT ", r.attempt_id(), " job ", r.job_id(), " ", r.error_kind());
-  for (const auto& a : std::get<store::EndRound>(write).claims) world.Note("CLAIM ", a.claim, " ", a.standing, " ", a.seeds, " ", a.log_e_holds, " ", a.log_e_fails);
-  }
-  while (q.executeStep()) {
-    std::string line = "DUMP";
-    for (int i = 0; i < 10; ++i) line += " " + std::string(q.getColumn(i).getText(""));
-    world.Note(line);
-  }
 }
 
 }  // namespace
@@ -104,7 +81,6 @@ void Coordinator::TakeStep(const std::shared_ptr<Advancing>& advancing) {
   if (auto* const answer = std::get_if<settle::Answer>(&*step)) {
     return AnswerSheet(std::move(answer->settlement), advancing->answer);
   }
-  DebugDump(world_, Reading(), *process_->store, std::get<settle::Change>(*step).write);
   // What is to be stored may be out of date until then.
   const absl::Duration pause = settling_dice_.Chance(0.3)
                                    ? settling_dice_.Between(absl::ZeroDuration(), absl::Seconds(4))

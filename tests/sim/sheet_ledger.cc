@@ -269,16 +269,6 @@ void SheetLedger::CheckSheet(std::int64_t sheet_id, db::Reader& reader, store::S
   changed.executeStep();
   if (changed.getColumn(0).getInt() != 0) return;
   compared_ += 1;
-  { SQLite::Statement q(store.database().connection(),
-    "SELECT s.sweep_id, c.ordinal, j.job_id, j.seed, j.configuration_id, j.generation, j.state, j.test_correct, (SELECT group_concat(a.attempt_id || ':' || coalesce(a.outcome,'open') || ':' || coalesce(a.error_kind,'')) FROM attempts a WHERE a.job_id=j.job_id), (SELECT count(*) FROM analyses a WHERE a.job_id = j.job_id) FROM sheets s JOIN sweep_jobs c USING (sweep_id) JOIN jobs j USING (job_id)");
-  while (q.executeStep()) {
-    std::string line = "ATEND";
-    for (int i = 0; i < 10; ++i) line += " " + std::string(q.getColumn(i).getText(""));
-    world_.Note(line);
-  }
-  }
-  for (const v1::JobRow& r : rows->jobs) world_.Note("ROW ", r.job_id(), " seed ", r.seed(), " conf ", r.configuration_id(), " gen ", r.generation(), " state ", static_cast<int>(r.state()), " test ", r.test_accuracy(), " train ", r.train_accuracy(), " trained ", r.trained());
-  world_.Note("ATTEMPTS ", rows->attempts.size());
   const auto wanted = Undisturbed(*sheet, claims::OutcomesOf(*sheet->bound, *rows));
   const auto stored = StoredLines(reader, sheet_id);
   const auto [want, have] =

@@ -26,6 +26,25 @@ constexpr char kLookedUp[] =
     "EXISTS (SELECT 1 FROM jobs AS mine CROSS JOIN sweep_jobs AS c USING (job_id) "
     "WHERE mine.key = j.key AND c.sweep_id = ?)";
 
+// A sweep's own jobs alone: nothing stands for them.
+constexpr char kOwnInList[] = "j.job_id IN (SELECT job_id FROM sweep_jobs WHERE sweep_id = ?)";
+constexpr char kOwnLookedUp[] =
+    "EXISTS (SELECT 1 FROM sweep_jobs AS c WHERE c.job_id = j.job_id AND c.sweep_id = ?)";
+
+// v_jobs (migrations/0005_train_eval.sql) without its condition on generations.
+constexpr char kEveryGeneration[] =
+    "(SELECT j.job_id, j.key, j.generation, j.pe, j.pe_label, j.task, j.protocol, j.seed, j.state, "
+    "j.attempts, j.device, j.epochs, j.epochs_done, "
+    "CAST(j.train_correct AS REAL) / j.train_total AS train_accuracy, "
+    "CAST(j.test_correct AS REAL) / j.test_total AS test_accuracy, "
+    "CAST(j.best_test_correct AS REAL) / j.best_test_total AS best_test_accuracy, "
+    "j.wall_seconds, j.error, replace(c.template, char(31), j.seed) AS spec_json, "
+    "j.train_correct, j.train_total, j.test_correct, j.test_total, j.trained, j.configuration_id, "
+    "j.train_loss, j.test_loss, j.trained AND j.diverged AS diverged, j.warning, "
+    "CAST(j.train_eval_correct AS REAL) / j.train_eval_total AS train_eval_accuracy, "
+    "j.train_eval_correct, j.train_eval_total "
+    "FROM jobs AS j LEFT JOIN configurations AS c ON c.configuration_id = j.configuration_id)";
+
 bool IsKeyPrefix(const std::string& text) {
   return !text.empty() && text.size() <= kKeyDigits &&
          std::all_of(text.begin(), text.end(),
@@ -44,6 +63,17 @@ absl::StatusOr<std::int64_t> FindByPrefix(SQLite::Database& db, const std::strin
         Concat("key prefix ", job, " fits more than one job; give more of its digits"));
   }
   return id;
+}
+
+bool WantsOwn(const v1::JobFilter& filter) { return filter.own_jobs() && !filter.sweep().empty(); }
+
+// Adds that a job belongs to the sweep.
+void AddSweepTest(std::int64_t sweep, bool own, SweepTest test, Expression& out) {
+  const bool in_list = test == SweepTest::kInList;
+  const char* const sql =
+      own ? (in_list ? kOwnInList : kOwnLookedUp) : (in_list ? kInList : kLookedUp);
+  out.sql += Concat(" AND ", sql);
+  for (int i = in_list && !own ? 2 : 1; i > 0; --i) out.binds.emplace_back(sweep);
 }
 
 // The views do not show a job of an older generation. The error then names the job that they show.
@@ -82,8 +112,9 @@ struct JobVisit {
     const absl::StatusOr<Expression> where = Compile(db, filter, sweep_test);
     if (!where.ok()) return where.status();
     SQLite::Statement query(
-        db, Concat("SELECT j.job_id FROM v_jobs AS j WHERE j.job_id >= ? AND j.job_id < ? AND ",
-                   where->sql, " ORDER BY j.job_id"));
+        db, Concat("SELECT j.job_id FROM ", JobsOf(filter),
+                   " AS j WHERE j.job_id >= ? AND j.job_id < ? AND ", where->sql,
+                   " ORDER BY j.job_id"));
     query.bind(1, first);
     query.bind(2, end);
     BindAll(query, where->binds, 3);
@@ -93,6 +124,10 @@ struct JobVisit {
 };
 
 }  // namespace
+
+std::string_view JobsOf(const v1::JobFilter& filter) {
+  return WantsOwn(filter) ? kEveryGeneration : "v_jobs";
+}
 
 absl::StatusOr<std::int64_t> FindSweep(SQLite::Database& db, const std::string& sweep) {
   std::int64_t number = 0;
@@ -130,9 +165,7 @@ absl::StatusOr<Expression> Compile(SQLite::Database& db, const v1::JobFilter& fi
   if (!filter.sweep().empty()) {
     absl::StatusOr<std::int64_t> sweep = FindSweep(db, filter.sweep());
     if (!sweep.ok()) return sweep.status();
-    const bool in_list = sweep_test == SweepTest::kInList;
-    out.sql += Concat(" AND ", in_list ? kInList : kLookedUp);
-    for (int i = in_list ? 2 : 1; i > 0; --i) out.binds.emplace_back(*sweep);
+    AddSweepTest(*sweep, WantsOwn(filter), sweep_test, out);
   }
   if (filter.states_size() > 0) {
     std::string marks;
@@ -152,7 +185,7 @@ absl::StatusOr<Expression> Compile(SQLite::Database& db, const v1::JobFilter& fi
     for (const std::string& job : filter.jobs()) {
       absl::StatusOr<std::int64_t> id = FindJob(db, job);
       if (!id.ok()) return id.status();
-      if (absl::Status shown = CheckShown(db, *id); !shown.ok()) return shown;
+      if (absl::Status shown = CheckShown(db, *id); !WantsOwn(filter) && !shown.ok()) return shown;
       marks += Concat(marks.empty() ? "?" : ", ?");
       out.binds.emplace_back(*id);
     }

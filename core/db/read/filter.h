@@ -1,4 +1,4 @@
-// Compiles a JobFilter to SQL over v_jobs (as `j`). Internal to core/db; call inside
+// Compiles a JobFilter to SQL over JobsOf(filter) (as `j`). Internal to core/db; call inside
 // Connection::Read.
 #pragma once
 
@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <string_view>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -28,6 +29,10 @@ absl::StatusOr<std::int64_t> FindJob(SQLite::Database& db, const std::string& jo
 // first, for a query over all jobs. kLookedUp looks each job up in two indexes, for a query over
 // few jobs.
 enum class SweepTest { kInList, kLookedUp };
+
+// The rows that a JobFilter selects from: v_jobs, or all jobs with the same columns if the filter
+// wants a sweep's own jobs, which v_jobs may not show.
+std::string_view JobsOf(const v1::JobFilter& filter);
 
 // Always returns a valid expression ("1" for an empty filter).
 absl::StatusOr<Expression> Compile(SQLite::Database& db, const v1::JobFilter& filter,

@@ -67,8 +67,8 @@ absl::StatusOr<v1::ListJobsResponse> QueryJobs(SQLite::Database& db,
   if (!where.ok()) return where.status();
   const RowColumns& columns = JobColumns(!request.specs_apart());
   RawStatement query(
-      db, Concat("SELECT ", columns.sql(), " FROM v_jobs AS j WHERE j.job_id > ? AND ", where->sql,
-                 " ORDER BY j.job_id LIMIT ?"));
+      db, Concat("SELECT ", columns.sql(), " FROM ", JobsOf(request.filter()),
+                 " AS j WHERE j.job_id > ? AND ", where->sql, " ORDER BY j.job_id LIMIT ?"));
   query.Bind(1, after);
   query.BindAll(where->binds, 2);
   // One more row shows whether there is a next page.
