@@ -97,6 +97,14 @@ class Preload(Case):
         self.assertNotEqual(first, second)
         self.assertFalse(alive(first))
 
+    def test_a_script_around_the_trainer_sees_every_job(self):
+        script = self.write("trainer", f'#!/bin/sh\necho "$1" >> {self.folder}/seen\n'
+                                       f'exec {BIN / "pelab-trainer"} "$@"\n')
+        script.chmod(0o755)
+        agent = self.begin("--trainer", script)
+        self.assertEqual(self.preloaded(agent), [])
+        self.assertEqual((self.folder / "seen").read_text().split(), ["capabilities", "run", "run"])
+
     def test_it_can_be_turned_off(self):
         agent = self.begin("--preload", "off")
         self.assertEqual(self.preloaded(agent), [])

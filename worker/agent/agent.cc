@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <climits>
 #include <cstdlib>
+#include <fstream>
 #include <memory>
 #include <optional>
 #include <string>
@@ -203,11 +204,18 @@ absl::StatusOr<std::unique_ptr<MetricsServer>> ServeMetrics(const AgentOptions& 
   return server;
 }
 
-// Null if the trainer cannot be preloaded, or need not.
+// A script around the trainer, such as one that runs a profiler, is meant for every job.
+bool IsScript(const std::string& program) {
+  std::ifstream file(program, std::ios::binary);
+  char begin[2] = {};
+  return file.read(begin, sizeof begin) && begin[0] == '#' && begin[1] == '!';
+}
+
+// Null if the trainer cannot be preloaded, or should not.
 std::unique_ptr<PreloadedTrainer> MakePreloaded(const AgentOptions& options,
                                                 const Capabilities& capabilities,
                                                 const AttemptContext& context) {
-  if (!options.preload || !capabilities.preload) return nullptr;
+  if (!options.preload || !capabilities.preload || IsScript(context.trainer)) return nullptr;
   PreloadedTrainer::Settings settings;
   settings.trainer = context.trainer;
   settings.environment = context.environment;

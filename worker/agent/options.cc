@@ -183,7 +183,7 @@ void AddFlags(CLI::App& app, AgentOptions* options, Raw* raw) {
       ->type_name("FILE");
   app.add_option("--preload", raw->preload,
                  "Load LibTorch once and fork each trainer from that process, which saves half a "
-                 "second of each job (off: each trainer loads it)")
+                 "second of each job (off, or a --trainer that is a script: each trainer loads it)")
       ->type_name("on|off")
       ->check(CLI::IsMember({"on", "off"}))
       ->capture_default_str();
