@@ -84,8 +84,7 @@ absl::StatusOr<JudgedSheet> JudgeRegistered(DataSource& source, const v1::Sheet&
   }
   claims::StoredRows rows;
   if (row.has_sweep_id()) {
-    PELAB_ASSIGN_OR_RETURN(rows,
-                           claims::LoadOwnRows(source, row.sweep_id(), judged.sheet.sheet));
+    PELAB_ASSIGN_OR_RETURN(rows, claims::LoadOwnRows(source, row.sweep_id(), judged.sheet.sheet));
   }
   AddCosts(rows, judged);
   const claims::Outcomes outcomes = claims::OutcomesOf(judged.sheet, rows);

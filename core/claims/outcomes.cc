@@ -64,19 +64,31 @@ Ablations AblationsOf(const StoredRows& rows) {
   return all;
 }
 
-// The one that the cell's protocol asks for. Of equals, the one of the most examples.
-const Ablation* Choose(const std::vector<Ablation>& ablations, const experiment::Cell& cell) {
+// How well an ablation is the one that the cell's protocol asks for. All are true: it is.
+std::tuple<bool, bool, bool, bool> Fit(const Ablation& a, const experiment::Cell& cell) {
   const bool published = cell.protocol_label == "published";
+  return {a.method == "zero", a.hygiene == (published ? "authors" : "clean"),
+          a.split == (published ? "all" : "test"),
+          a.target == (published && cell.job.pe == "mla" ? "authors" : "head")};
+}
+
+// The one that fits best. Of equals, the one of the most examples.
+const Ablation* Choose(const std::vector<Ablation>& ablations, const experiment::Cell& cell) {
   const auto rank = [&](const Ablation& a) {
-    return std::tuple(a.method == "zero", a.hygiene == (published ? "authors" : "clean"),
-                      a.split == (published ? "all" : "test"),
-                      a.target == (published && cell.job.pe == "mla" ? "authors" : "head"),
-                      a.has_chance, a.total, a.analysis);
+    return std::tuple_cat(Fit(a, cell), std::tuple(a.has_chance, a.total, a.analysis));
   };
   const auto best =
       std::max_element(ablations.begin(), ablations.end(),
                        [&](const Ablation& a, const Ablation& b) { return rank(a) < rank(b); });
   return best == ablations.end() ? nullptr : &*best;
+}
+
+// Whether a better one may be on its way: the job is trained and has not ended, so it is being
+// analysed.
+bool MayBeReplaced(const Ablation& ablation, const v1::JobRow& row, const experiment::Cell& cell) {
+  const bool runs = row.state() == v1::JOB_STATE_QUEUED || row.state() == v1::JOB_STATE_ASSIGNED ||
+                    row.state() == v1::JOB_STATE_RUNNING;
+  return runs && Fit(ablation, cell) != std::tuple(true, true, true, true);
 }
 
 bool HasDeposit(const Ablation& ablation, const Layers& layers, std::int64_t depth) {
@@ -191,7 +203,9 @@ class Builder {
     const experiment::Cell& cell = sheet_.configurations[configuration];
     const auto stored = ablations_.find(row.job_id());
     const Ablation* ablation = stored == ablations_.end() ? nullptr : Choose(stored->second, cell);
-    if (ablation != nullptr) outcome.analyses.insert("head_ablation");
+    if (ablation != nullptr && !MayBeReplaced(*ablation, row, cell)) {
+      outcome.analyses.insert("head_ablation");
+    }
     if (scored_.count(row.job_id()) > 0) outcome.analyses.insert("split_accuracy");
     for (const Claim& claim : sheet_.sheet.claims) {
       if (!IsAboutAblation(claim.metric)) continue;

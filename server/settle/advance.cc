@@ -25,6 +25,21 @@ std::string SeedsText(const claims::Round& round) {
              : absl::StrCat(round.first_seed, "..", round.end_seed - 1);
 }
 
+// How many jobs of the last round a claim cannot be judged on: their analysis is missing, and they
+// have no weights to make it from. "" if there are none.
+std::string WithoutAnalyses(const StoredSheet& sheet, const claims::Outcomes& outcomes) {
+  const claims::Round& round = *sheet.last;
+  std::int64_t jobs = 0;
+  for (std::int64_t seed = round.first_seed; seed < round.end_seed; ++seed) {
+    for (const std::size_t cell : round.cells) {
+      const claims::Outcome& outcome = outcomes.Of(cell, seed);
+      jobs += outcome.analyses_over && outcome.analyses.empty();
+    }
+  }
+  if (jobs == 0) return "";
+  return absl::StrCat("; ", jobs, " of its jobs cannot be analysed, since no weights are stored");
+}
+
 // What the answer says of the round that is under way.
 void SetOpen(const StoredSheet& sheet, std::size_t open_jobs, v1::OpenRound& open) {
   const claims::Round& last = *sheet.last;
@@ -97,14 +112,16 @@ absl::StatusOr<Step> Advance::EndOrWait(db::Reader& reader, const StoredSheet& s
                                   .round = sheet.last->number,
                                   .claims = ToStore(sheet, states),
                                   .now = Now()},
-                  absl::StrCat(Named(sheet.row), ", end of round ", sheet.last->number)};
+                  absl::StrCat(Named(sheet.row), ", end of round ", sheet.last->number,
+                               WithoutAnalyses(sheet, outcomes))};
   }
   const std::vector<Blocked> blocked = BlockedOf(sheet, rows, open, IsLive(sweep));
   Answer answer{.claims = sheet.bound->claims.size()};
   PELAB_ASSIGN_OR_RETURN(answer.settlement, ToSettlement(reader, sheet, rows));
   SetOpen(sheet, open.size(), *answer.settlement.mutable_open());
   if (std::exchange(again_, false) && !blocked.empty()) {
-    return QueueAgain(sheet, blocked, std::move(answer));
+    return QueueAgain(sheet, blocked, sweep.state() == v1::SWEEP_STATE_CANCELLED,
+                      std::move(answer));
   }
   SetBlocked(blocked, *answer.settlement.mutable_open());
   return answer;
@@ -120,16 +137,18 @@ absl::StatusOr<std::optional<Change>> Advance::Reopening(db::Reader& reader,
   return Change{store::ReopenSweep{row.sweep_id()}, ""};
 }
 
-// The answer is that of before, without what is queued again.
+// The answer is that of before, without what is queued again. No job runs for a `cancelled` sweep,
+// so that one is reopened first.
 absl::StatusOr<Step> Advance::QueueAgain(const StoredSheet& sheet,
-                                         const std::vector<Blocked>& blocked, Answer answer) {
+                                         const std::vector<Blocked>& blocked, bool cancelled,
+                                         Answer answer) {
   if (!sheet.row.has_sweep_id()) {
     return absl::FailedPreconditionError(
         absl::StrCat("the sweep of ", Named(sheet.row), " was deleted, and round ",
                      sheet.last->number, " needs its results; it cannot be settled any further"));
   }
   const auto failed = [](const Blocked& one) { return one.failed; };
-  if (!std::all_of(blocked.begin(), blocked.end(), failed)) {
+  if (cancelled || !std::all_of(blocked.begin(), blocked.end(), failed)) {
     queued_.push_back({store::ReopenSweep{sheet.row.sweep_id()}, ""});
   }
   for (const Blocked& one : blocked) {

@@ -71,7 +71,7 @@ class Advance {
   absl::StatusOr<std::optional<Change>> Reopening(db::Reader& reader,
                                                   const StoredSheet& sheet) const;
   absl::StatusOr<Step> QueueAgain(const StoredSheet& sheet, const std::vector<Blocked>& blocked,
-                                  Answer answer);
+                                  bool cancelled, Answer answer);
   absl::StatusOr<Step> Begin(db::Reader& reader, const StoredSheet& sheet,
                              const claims::Round& round);
   absl::StatusOr<experiment::Sweep> SweepOf(db::Reader& reader, const StoredSheet& sheet,

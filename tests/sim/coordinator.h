@@ -107,6 +107,7 @@ class Coordinator {
   db::Reader& Reading();
   void TakeStep(const std::shared_ptr<Advancing>& advancing);
   void StoreChange(const std::shared_ptr<Advancing>& advancing, store::Write write);
+  store::Write Spoiled(store::Write write);  // as the planted bugs change it
   absl::Status OnStored(Advancing& advancing, absl::StatusOr<store::WriteResult> result);
   void AnswerSheet(const absl::StatusOr<v1::Settlement>& settlement, const SheetAnswer& answer);
   void SubmitStored(const std::string& document, const std::string& token, bool fresh, int priority,

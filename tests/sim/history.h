@@ -1,8 +1,8 @@
 // One history: a coordinator, a few workers, people who submit, cancel and analyze, and faults, all
 // drawn from one seed. In some histories one more worker lies, a client asks for what must be
 // refused, workers are said to be gone, some of them are of the release before and are upgraded,
-// one or two settlers settle a claim sheet, or the coordinator's limits are drawn too. For a while anything may happen. Then the faults end, and
-// everything has to finish.
+// one or two settlers settle a claim sheet, or the coordinator's limits are drawn too. For a while
+// anything may happen. Then the faults end, and everything has to finish.
 #pragma once
 
 #include <cstdint>

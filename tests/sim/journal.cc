@@ -39,6 +39,8 @@ const std::map<std::string, bool Planted::*>& PlantedByName() {
       {"ignores_gone", &Planted::ignores_gone},
       {"believes_in_files", &Planted::believes_in_files},
       {"skips_seeds", &Planted::skips_seeds},
+      {"widens_rounds", &Planted::widens_rounds},
+      {"takes_late_rounds", &Planted::takes_late_rounds},
       {"misjudges", &Planted::misjudges}};
   return *names;
 }
@@ -83,11 +85,14 @@ std::vector<store::Write> SimJournal::Spoiled(const std::vector<store::Write>& w
       submission->request_sha256.clear();
     }
     auto* const begin = std::get_if<store::BeginRound>(&write);
-    if (begin != nullptr && parts_.planted.skips_seeds && begin->round > 1) {
-      begin->first_seed += 1;
-      begin->end_seed += 1;
+    if (begin != nullptr && parts_.planted.takes_late_rounds && parts_.ledger.IsLate(*begin)) {
+      begin->round = parts_.ledger.RoundsOf(begin->sheet_id) + 1;
+      begin->seeds.seeds.clear();  // the sweep has them already
     }
     auto* const end = std::get_if<store::EndRound>(&write);
+    if (end != nullptr && parts_.planted.takes_late_rounds && parts_.ledger.IsLate(*end)) {
+      end->round = parts_.ledger.RoundsOf(end->sheet_id);
+    }
     if (end != nullptr && parts_.planted.misjudges) end->claims.front().log_e_holds += 1e-12;
   }
   return spoiled;
@@ -99,7 +104,7 @@ absl::StatusOr<std::vector<store::ApplyResult>> SimJournal::Apply(
     const std::vector<store::Write>& writes) {
   const Planted& planted = parts_.planted;
   if (planted.believes_anybody || planted.stores_unchecked || planted.ignores_requests ||
-      planted.skips_seeds || planted.misjudges) {
+      planted.takes_late_rounds || planted.misjudges) {
     return parts_.store.Apply(Spoiled(writes));
   }
   if (!planted.no_fencing) return parts_.store.Apply(writes);

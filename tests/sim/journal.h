@@ -30,6 +30,8 @@ struct Planted {
   bool ignores_gone = false;       // a report that a worker is gone is answered, and that is all
   bool believes_in_files = false;  // every worker is said to fetch files
   bool skips_seeds = false;        // a later round of a sheet leaves its first seed out
+  bool widens_rounds = false;      // a later round of a sheet has jobs of cells that left it
+  bool takes_late_rounds = false;  // a late begin or end of a round counts for the present one
   bool misjudges = false;          // e-values of claims are wrong in the twelfth digit
 };
 // The bugs by the names of the members above.

@@ -45,9 +45,7 @@ class Ledger {
   void Unknown() { unknown_ = true; }
 
   // The coordinator decides on an attempt, which is not stored yet.
-  void Decides(const store::CreateAttempt& write) {
-    decided_[write.job_id] = world_.Monotonic();
-  }
+  void Decides(const store::CreateAttempt& write) { decided_[write.job_id] = world_.Monotonic(); }
   // The coordinator ends an attempt by its own decision.
   void GivesUp(const store::EndAttempt& write);
   // A worker is told that its events up to `sequence` are stored.
@@ -86,6 +84,14 @@ class Ledger {
   void Compare(store::Store& store);
   // Nothing changes any more: checks every promise about stored data. `reader` reads the same file.
   void CheckEnd(store::Store& store, db::Reader& reader);
+  // Whether it is not the turn of the round that is to begin or end, and how many were begun.
+  template <typename RoundWrite>
+  bool IsLate(const RoundWrite& write) const {
+    return sheets_of_claims_.MustBeRefused(write);
+  }
+  std::int64_t RoundsOf(std::int64_t sheet_id) const {
+    return sheets_of_claims_.RoundsOf(sheet_id);
+  }
   // A settler of claims is told where its sheet stands.
   void Told(const v1::Settlement& settlement) { sheets_of_claims_.Told(settlement); }
 
@@ -281,12 +287,12 @@ class Ledger {
     bool ended = false;
     bool advanced = false;
   };
-  std::map<std::int64_t, Loss> losses_;           // by job
+  std::map<std::int64_t, Loss> losses_;             // by job
   std::map<std::int64_t, absl::Duration> decided_;  // the last decision on an attempt, by job
-  std::map<std::string, absl::Duration> gone_;    // when a name was last said to be gone
-  std::map<std::string, absl::Duration> hellos_;  // when the last hello of a worker was stored
-  std::uint64_t given_up_ = 0;                    // attempts whose end the scheduler asked for
-  std::uint64_t given_up_before_ = 0;             // before the latest report
+  std::map<std::string, absl::Duration> gone_;      // when a name was last said to be gone
+  std::map<std::string, absl::Duration> hellos_;    // when the last hello of a worker was stored
+  std::uint64_t given_up_ = 0;                      // attempts whose end the scheduler asked for
+  std::uint64_t given_up_before_ = 0;               // before the latest report
   std::uint64_t batches_ = 0;
   Counts counts_;
 };

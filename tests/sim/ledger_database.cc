@@ -63,6 +63,7 @@ std::string Fingerprint(store::Store& store) {
 void Ledger::Applying(std::span<const store::Write> writes, store::Store& store) {
   before_.reset();
   NoteLosses(writes, store);
+  NoteReopened(writes);
   const bool refused = std::all_of(writes.begin(), writes.end(),
                                    [this](const auto& write) { return MustBeRefused(write); });
   if (refused && dice_.Chance(kCompared)) before_ = Fingerprint(store);

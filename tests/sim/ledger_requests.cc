@@ -166,8 +166,8 @@ void Ledger::On(const store::ReopenSweep&, const store::WriteResult& result) {
   Superseded(std::get<store::SweepStored>(result).first);
 }
 
-// Looks at the batch before it is applied, in order. A cancel is acknowledged after its batch, which
-// may reopen the sweep again; and a batch that failed may have been stored all the same.
+// Looks at the batch before it is applied, in order. A cancel is acknowledged after its batch, and
+// the batch may reopen the sweep again. A batch that failed may have been stored all the same.
 void Ledger::NoteReopened(std::span<const store::Write> writes) {
   for (const store::Write& write : writes) {
     if (const auto* cancel = std::get_if<store::CancelSweep>(&write)) {

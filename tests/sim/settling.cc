@@ -7,6 +7,7 @@
 #include "server/settle/advance.h"
 #include "server/settle/registration.h"
 #include "server/settle/sheets.h"
+#include "server/stored_sweep.h"
 #include "tests/sim/coordinator.h"
 #include "tests/sim/process.h"
 
@@ -90,9 +91,28 @@ void Coordinator::TakeStep(const std::shared_ptr<Advancing>& advancing) {
   });
 }
 
+store::Write Coordinator::Spoiled(store::Write write) {
+  auto* const begin = std::get_if<store::BeginRound>(&write);
+  if (begin == nullptr || begin->round == 1) return write;
+  if (planted_.skips_seeds) {
+    begin->first_seed += 1;
+    begin->end_seed += 1;
+  }
+  if (planted_.widens_rounds && !begin->seeds.seeds.empty()) {
+    const std::int64_t sweep_id =
+        Number("SELECT sweep_id FROM sheets WHERE sheet_id = ?", begin->sheet_id);
+    const auto sweep = RebuildSweep(*Reading().GetSweepRow(absl::StrCat(sweep_id)));
+    const std::string& seeds = begin->seeds.seeds;
+    const auto extension = experiment::Extend(*sweep, seeds.substr(0, seeds.find(' ')));
+    begin->seeds.seeds = extension.seeds;
+    begin->seeds.cells = extension.sweep->cells();
+  }
+  return write;
+}
+
 void Coordinator::StoreChange(const std::shared_ptr<Advancing>& advancing, store::Write write) {
   Append(
-      std::move(write),
+      Spoiled(std::move(write)),
       [this](const store::WriteResult& result) {
         const store::SliceStored* const jobs = settle::JobsOf(result);
         if (jobs == nullptr) return;
@@ -109,6 +129,10 @@ absl::Status Coordinator::OnStored(Advancing& advancing,
                                    absl::StatusOr<store::WriteResult> result) {
   PELAB_RETURN_IF_ERROR(result.status());
   PELAB_ASSIGN_OR_RETURN(auto expansion, advancing.advance.Stored(Reading(), *result));
+  if (expansion && planted_.widens_rounds) {
+    const auto row = Reading().GetSweepRow(absl::StrCat(expansion->sweep_id));
+    PELAB_ASSIGN_OR_RETURN(expansion->sweep, RebuildSweep(*row));
+  }
   if (expansion) {
     Expand(expansion->sweep_id,
            std::make_shared<const experiment::Sweep>(std::move(expansion->sweep)), expansion->from);

@@ -132,6 +132,11 @@ bool SheetLedger::MustBeRefused(const store::EndRound& write) const {
   return write.round != static_cast<std::int64_t>(rounds.size()) || rounds.back().ended;
 }
 
+std::int64_t SheetLedger::RoundsOf(std::int64_t sheet_id) const {
+  const auto found = sheets_.find(sheet_id);
+  return found == sheets_.end() ? 0 : static_cast<std::int64_t>(found->second.rounds.size());
+}
+
 // The seeds of a round follow those of the round before it, and a round at most doubles them.
 void SheetLedger::CheckSeeds(const store::BeginRound& write, const Sheet& sheet) {
   if (sheet.rounds.empty()) return;

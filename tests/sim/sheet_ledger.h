@@ -27,6 +27,7 @@ class SheetLedger {
   // Whether the write must change nothing: it is not the turn of its round.
   bool MustBeRefused(const store::BeginRound& write) const;
   bool MustBeRefused(const store::EndRound& write) const;
+  std::int64_t RoundsOf(std::int64_t sheet_id) const;  // that were begun
   // Somebody added seeds to a sweep, which may be a sheet's.
   void Extended(std::int64_t sweep_id) { extended_.insert(sweep_id); }
 

@@ -111,10 +111,9 @@ struct JobVisit {
   absl::Status Visit(std::int64_t first, std::int64_t end, SweepTest sweep_test) {
     const absl::StatusOr<Expression> where = Compile(db, filter, sweep_test);
     if (!where.ok()) return where.status();
-    SQLite::Statement query(
-        db, Concat("SELECT j.job_id FROM ", JobsOf(filter),
-                   " AS j WHERE j.job_id >= ? AND j.job_id < ? AND ", where->sql,
-                   " ORDER BY j.job_id"));
+    SQLite::Statement query(db, Concat("SELECT j.job_id FROM ", JobsOf(filter),
+                                       " AS j WHERE j.job_id >= ? AND j.job_id < ? AND ",
+                                       where->sql, " ORDER BY j.job_id"));
     query.bind(1, first);
     query.bind(2, end);
     BindAll(query, where->binds, 3);

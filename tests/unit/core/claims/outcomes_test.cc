@@ -156,6 +156,14 @@ TEST_F(OutcomesTest, AnAccuracyOnASplitWaitsForItsAnalysis) {
   EXPECT_TRUE(outcomes.Of(0, 0).Lacks("max_drop"));
 }
 
+TEST_F(OutcomesTest, AnAnalysisThatCannotBeMadeAnyMoreIsNotWaitedFor) {
+  rows_.without_weights = {1};
+  const Outcomes outcomes = Made({Job(1, 0, 0), Job(2, 0, 1)});
+  EXPECT_FALSE(outcomes.Of(0, 0).Lacks("max_drop"));
+  EXPECT_EQ(outcomes.Of(0, 0).values.count("max_drop"), 0u) << "it is undefined";
+  EXPECT_TRUE(outcomes.Of(0, 1).Lacks("max_drop"));
+}
+
 TEST_F(OutcomesTest, EachProtocolHasItsOwnAblation) {
   for (const std::int64_t job : {1, 2}) {
     AddAblation(job, 10 * job, "clean", "test", 2);
@@ -171,6 +179,21 @@ TEST_F(OutcomesTest, EachProtocolHasItsOwnAblation) {
   EXPECT_EQ(outcomes.Of(0, 0).values.at("no_deposit(0)"), 1);
   EXPECT_EQ(outcomes.Of(1, 0).values.at("no_deposit(0)"), 0);
   EXPECT_EQ(outcomes.Of(1, 0).values.at("top_deeper"), 0);
+}
+
+// The job was analysed in another way, and is analysed in that of its protocol now.
+TEST_F(OutcomesTest, ABetterAblationThatIsBeingMadeIsWaitedFor) {
+  for (const std::int64_t job : {1, 2, 3}) {
+    AddAblation(job, 10 * job, job == 3 ? "clean" : "authors", "test", 0);
+  }
+  std::vector<v1::JobRow> jobs = {Job(1, 0, 0), Job(2, 0, 1), Job(3, 0, 2)};
+  for (v1::JobRow& job : jobs) job.set_trained(true);
+  jobs[1].set_state(v1::JOB_STATE_RUNNING);
+  jobs[2].set_state(v1::JOB_STATE_RUNNING);
+  const Outcomes outcomes = Made(std::move(jobs));
+  EXPECT_FALSE(outcomes.Of(0, 0).Lacks("max_drop")) << "none is on its way";
+  EXPECT_TRUE(outcomes.Of(0, 1).Lacks("max_drop"));
+  EXPECT_FALSE(outcomes.Of(0, 2).Lacks("max_drop")) << "it has the right one";
 }
 
 TEST_F(OutcomesTest, NothingLostIsNoDepositAndNearChanceIsUndefined) {

@@ -1,5 +1,5 @@
-// Tests the steps by which a sheet is advanced, on a real store: two who take them at the same time,
-// and steps whose time has passed. No job has to run, since all results are stored already.
+// Tests the steps by which a sheet is advanced, on a real store: two who take them at the same
+// time, steps whose time has passed, and jobs that will not come. No job has to run.
 #include "server/settle/advance.h"
 
 #include <gmock/gmock.h>
@@ -10,8 +10,11 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "core/experiment/sweep.h"
 #include "server/service/expander.h"
 #include "server/settle/registration.h"
+#include "server/store/database.h"
 #include "server/store/store.h"
 #include "tests/support/fake_clock.h"
 #include "tests/support/populator.h"
@@ -54,15 +57,37 @@ class AdvanceTest : public testing::Test {
     auto reader = db::Reader::Open(dir_ / "pelab.db");
     ASSERT_THAT(reader, IsOk());
     reader_ = *std::move(reader);
+    Register(kSheet, kSweep, /*any_seeds=*/true);
+  }
+
+  void Register(const std::string& sheet, const std::string& sweep, bool any_seeds) {
     v1::RegisterSheetRequest request;
-    request.set_document(kSheet);
-    request.set_sweep_document(kSweep);
-    request.set_any_seeds(true);
+    request.set_document(sheet);
+    request.set_sweep_document(sweep);
+    request.set_any_seeds(any_seeds);
     request.set_slots(1);
     auto write = RegistrationOf(request, "", 7, *reader_);
     ASSERT_THAT(write, IsOk());
     const auto registered = std::get<store::SheetRegistered>(Do(*std::move(write)));
-    EXPECT_THAT(CheckRegistered("settled", 6, registered), IsOk());
+    EXPECT_THAT(CheckRegistered("", 6, registered), IsOk());
+  }
+  // Somebody has the jobs of the document made again.
+  std::int64_t SubmitFresh(const std::string& document) {
+    const auto parsed = experiment::ParseSweep(document);
+    EXPECT_TRUE(parsed.sweep.has_value());
+    const auto stored = std::get<store::SweepStored>(Do(store::SubmitSweep{
+        .name = "again",
+        .protocol = "clean",
+        .document = document,
+        .overrides_json = "[]",
+        .client_token = "again",
+        .analyses_json = "[]",
+        .resources_json = R"({"device":"any","memory_bytes":0})",
+        .fresh = true,
+        .cells = parsed.sweep->cells(),
+    }));
+    Do(service::BuildSlice(stored.sweep_id, *parsed.sweep, 0, 64, clock_));
+    return stored.sweep_id;
   }
 
   store::WriteResult Do(store::Write write) {
@@ -71,9 +96,10 @@ class AdvanceTest : public testing::Test {
     EXPECT_THAT(results->front(), IsOk());
     return *results->front();
   }
-  settle::Advance Request(std::int64_t begin, bool again = false) {
+  settle::Advance Request(std::int64_t begin, bool again = false,
+                          const std::string& sheet = "settled") {
     v1::AdvanceRequest request;
-    request.mutable_sheet()->set_sheet("settled");
+    request.mutable_sheet()->set_sheet(sheet);
     request.set_begin_round(begin);
     request.set_again(again);
     return {clock_, sheets_, request, {}};
@@ -166,6 +192,63 @@ TEST_F(AdvanceTest, ASweepThatIsCancelledBetweenRoundsIsReopenedIfAsked) {
   EXPECT_TRUE(absl::IsFailedPrecondition(refused.Next(*reader_).status()));
   EXPECT_TRUE(Run(Request(0, /*again=*/true)).has_next());
   EXPECT_EQ(Run(Request(2)).sheet().ended_rounds(), 2);
+}
+
+// Another sheet on the same cells, which begins behind the stored seeds.
+constexpr char kLater[] = R"(
+name: later
+sweep: sweep.yaml
+max_seeds: 6
+claims:
+  - {id: rope, above: {metric: test_accuracy, a: pe=rope, b: pe=nope}}
+)";
+
+TEST_F(AdvanceTest, AJobThatIsMadeAgainTakesNoPartInASheet) {
+  Register(kLater, kSweep, /*any_seeds=*/false);
+  const v1::Settlement before = Run(Request(1, false, "later"));
+  ASSERT_EQ(before.open().open_jobs(), 2);
+  const std::int64_t again =
+      SubmitFresh(absl::StrReplaceAll(kSweep, {{"0..5", "6"}, {"before", "again"}}));
+  Do(store::CancelSweep{again, 9});
+  const v1::Settlement after = Run(Request(0, false, "later"));
+  EXPECT_EQ(after.open().open_jobs(), 2);
+  EXPECT_EQ(after.open().blocked_jobs(), 0) << after.open().DebugString();
+}
+
+TEST_F(AdvanceTest, AFailedJobOfACancelledSweepIsQueuedAgain) {
+  Register(kLater, kSweep, /*any_seeds=*/false);
+  const std::int64_t sweep_id = Run(Request(1, false, "later")).sheet().sweep_id();
+  store_->database().Execute("UPDATE jobs SET state = 'failed' WHERE seed = 6");
+  Do(store::CancelSweep{sweep_id, 9});
+  Advance again = Request(0, /*again=*/true, "later");
+  Change reopen = NextChange(again);
+  EXPECT_TRUE(std::holds_alternative<store::ReopenSweep>(reopen.write));
+  Store(again, std::move(reopen));
+  const auto retried = std::get<store::Retried>(Do(NextChange(again).write));
+  EXPECT_EQ(retried.queued, 1) << retried.refused;
+}
+
+// The jobs were trained without ablations, and their weights were not kept.
+TEST_F(AdvanceTest, ASeedWhoseAnalysisIsImpossibleSpeaksForNeitherSide) {
+  constexpr char kHeads[] = R"(
+name: heads
+sweep: sweep.yaml
+max_seeds: 6
+claims:
+  - {id: heads, above: {metric: max_drop, a: pe=rope, b: pe=nope},
+     eligible: {metric: test_accuracy, above: 0, by: 0}}
+)";
+  Register(kHeads, absl::StrReplaceAll(kSweep, {{"analyses: []", "analyses: [head_ablation]"}}),
+           /*any_seeds=*/true);
+  Advance advance = Request(1, false, "heads");
+  Store(advance, NextChange(advance));
+  const Change end = NextChange(advance);
+  EXPECT_THAT(end.act, HasSubstr("2 of its jobs cannot be analysed"));
+  const auto& claims = std::get<store::EndRound>(end.write).claims;
+  ASSERT_EQ(claims.size(), 1u);
+  EXPECT_EQ(claims[0].seeds, 1);
+  EXPECT_LT(claims[0].log_e_holds, 0);
+  EXPECT_LT(claims[0].log_e_fails, 0);
 }
 
 TEST_F(AdvanceTest, ASheetThatDoesNotExistIsNotFound) {

@@ -269,6 +269,40 @@ TEST_F(ReaderTest, ASweepShowsTheGenerationThatSucceededLast) {
               HasSubstr("the one that counts is job " + std::to_string(running)));
 }
 
+TEST_F(ReaderTest, ASweepsOwnJobsAreShownWhateverTheirGeneration) {
+  const auto sweep = file_.AddSweep("s");
+  const auto own = file_.AddJob({.key = "aaaaaa", .generation = 0});
+  const auto alone = file_.AddJob({.key = "bbbbbb", .generation = 0});
+  file_.AddToSweep(sweep, 0, own);
+  file_.AddToSweep(sweep, 1, alone);
+  file_.AddJob({.key = "aaaaaa", .generation = 1});
+  v1::JobFilter filter;
+  filter.set_sweep("s");
+  filter.set_own_jobs(true);
+  EXPECT_THAT(Ids(Jobs(filter)), ElementsAre(own, alone));
+  v1::ListAttemptsRequest attempts;  // a list that reads job by job
+  const auto attempt = file_.AddAttempt(own, 1, 0, "succeeded");
+  *attempts.mutable_filter() = filter;
+  const auto found = Open()->ListAttempts(attempts);
+  ASSERT_TRUE(found.ok()) << found.status();
+  ASSERT_EQ(found->rows_size(), 1);
+  EXPECT_EQ(found->rows(0).attempt_id(), attempt);
+}
+
+TEST_F(ReaderTest, OwnJobsHaveTheColumnsOfTheView) {
+  const auto sweep = file_.AddSweep("s");
+  const auto job = file_.AddJob({.key = "aaaaaa"});
+  file_.AddToSweep(sweep, 0, job);
+  file_.Summarize(job, 2, 100, 150, 300);
+  v1::JobFilter filter;
+  filter.set_sweep("s");
+  const auto shown = Jobs(filter);
+  filter.set_own_jobs(true);
+  const auto own = Jobs(filter);
+  ASSERT_EQ(own.jobs_size(), 1);
+  EXPECT_EQ(own.jobs(0).SerializeAsString(), shown.jobs(0).SerializeAsString());
+}
+
 TEST_F(ReaderTest, JobsAreFoundByNumberAndKeyPrefix) {
   const auto a = file_.AddJob({.key = "abcdef1"});
   const auto b = file_.AddJob({.key = "abcdef2"});
