@@ -69,7 +69,7 @@ class Accounts {
   // how much it is.
   std::vector<const Account*> NewlySpent();
 
-  // What ended attempts were charged for, by principal.
+  // GPU seconds that ended attempts were charged for, by principal.
   std::map<std::string, double> GpuSeconds() const;
 
   // Whether some principal has a budget of GPU seconds. If none has, nobody need measure.

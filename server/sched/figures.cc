@@ -1,4 +1,4 @@
-// What the scheduler knows for metrics.
+// Figures of the scheduler for metrics.
 #include <string>
 #include <unordered_map>
 

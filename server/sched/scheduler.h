@@ -102,7 +102,7 @@ struct WorkerStatus {
   std::optional<absl::Duration> time_left;  // set if it is connected and has a time limit
 };
 
-// What the scheduler knows for metrics, at one moment. A value.
+// Figures of the scheduler for metrics, at one moment. A value.
 struct SchedulerFigures {
   struct Slots {  // of connected workers
     std::size_t busy = 0;
@@ -121,8 +121,8 @@ struct SchedulerFigures {
   // cpu, gpu.
   std::map<std::string, std::size_t> waiting;
   std::vector<Worker> workers;  // those that are connected or have attempts
-  // What ended attempts were charged for, by principal. Beside those without an owner, which are
-  // not charged.
+  // GPU seconds that ended attempts were charged for, by principal. Attempts without an owner are
+  // charged to nobody.
   std::map<std::string, double> gpu_seconds;
 };
 

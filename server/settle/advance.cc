@@ -40,7 +40,7 @@ std::string WithoutAnalyses(const StoredSheet& sheet, const claims::Outcomes& ou
   return absl::StrCat("; ", jobs, " of its jobs cannot be analysed, since no weights are stored");
 }
 
-// What the answer says of the round that is under way.
+// Tells the client about the round that is under way.
 void SetOpen(const StoredSheet& sheet, std::size_t open_jobs, v1::OpenRound& open) {
   const claims::Round& last = *sheet.last;
   open.mutable_round()->set_sheet_id(sheet.row.sheet_id());

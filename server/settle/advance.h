@@ -36,7 +36,7 @@ struct Change {
   store::Write write;
   std::string act;  // what it does, for the record; empty: it is not recorded
 };
-// Where the sheet stands. The request is answered.
+// The request is answered with the state of the sheet.
 struct Answer {
   v1::Settlement settlement;
   std::size_t claims = 0;  // of the sheet
@@ -90,7 +90,7 @@ class Advance {
   std::string owner_;                      // of the sheet
 };
 
-// What the scheduler has to hear of after a change was stored; null: nothing.
+// The new jobs among the changes that were stored, of which the scheduler has to hear; null: none.
 const store::SliceStored* JobsOf(const store::WriteResult& result);
 
 }  // namespace pelab::settle

@@ -1,4 +1,4 @@
-// Where a claim sheet stands, as it is stored. Not thread-safe, like the reader.
+// The state of a claim sheet, as it is stored. Not thread-safe, like the reader.
 #pragma once
 
 #include <cstdint>

@@ -82,7 +82,7 @@ void Coordinator::TakeStep(const std::shared_ptr<Advancing>& advancing) {
   if (auto* const answer = std::get_if<settle::Answer>(&*step)) {
     return AnswerSheet(std::move(answer->settlement), advancing->answer);
   }
-  // What is to be stored may be out of date until then.
+  // A write that waits may be out of date when it is stored.
   const absl::Duration pause = settling_dice_.Chance(0.3)
                                    ? settling_dice_.Between(absl::ZeroDuration(), absl::Seconds(4))
                                    : absl::ZeroDuration();

@@ -54,7 +54,8 @@ std::string TextOf(std::int64_t number, std::int64_t first_seed, std::int64_t en
                       cells_json);
 }
 
-// What a sheet comes to if nothing disturbs it: a line a round, and one a claim after a round.
+// The verdicts of a sheet that nothing disturbs: a line for each round, and after it one for each
+// claim.
 std::vector<std::string> Undisturbed(const settle::StoredSheet& sheet,
                                      const claims::Outcomes& outcomes) {
   std::vector<std::string> lines;

@@ -11,7 +11,7 @@
 namespace pelab {
 namespace {
 
-// Who may call a method, a letter each: reader, submitter, operator, worker, sCaler.
+// The callers that each method accepts, a letter each: reader, submitter, operator, worker, sCaler.
 const std::map<std::string, std::string>& WhoMay() {
   static const auto& table = *new std::map<std::string, std::string>{
       {"Sweeps/Preview", "rsoc"},

@@ -1,4 +1,4 @@
-// What the scheduler tells about itself for metrics.
+// The figures of the scheduler for metrics.
 #include "tests/unit/server/sched/scheduler_fixture.h"
 
 namespace pelab::sched {
