@@ -40,9 +40,11 @@ class Preload(Case):
             self.db = self.folder / f"{mode}.db"
             self.socket = f"unix:{self.folder}/{mode}.s"
             self.server()
-            self.worker(mode, 2, "--preload", mode)
+            worker = self.worker(mode, 2, "--preload", mode)
             self.submit(tiny_sweep())
             self.wait_finished(4)
+            # It would be gone if a fork had failed and its trainer had been spawned.
+            self.assertEqual(len(self.preloaded(worker)), 1 if mode == "on" else 0)
             results[mode] = self.results()
         self.assertEqual(results["on"], results["off"])
 

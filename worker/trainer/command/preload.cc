@@ -200,7 +200,12 @@ pid_t ForkOrphan() {
   if (pipe2(ends, O_CLOEXEC) != 0)
     Refuse(std::string("cannot create a pipe: ") + std::strerror(errno));
   const pid_t between = fork();
-  if (between < 0) Refuse(std::string("cannot fork: ") + std::strerror(errno));
+  if (between < 0) {
+    const std::string why = std::strerror(errno);
+    close(ends[0]);
+    close(ends[1]);
+    Refuse("cannot fork: " + why);
+  }
   if (between == 0) {
     const pid_t trainer = fork();
     if (trainer == 0) {
