@@ -91,8 +91,7 @@ class SpawnAttributes {
     sigset_t set;
     sigemptyset(&set);
     posix_spawnattr_setsigmask(&attributes_, &set);
-    for (const int signal : {SIGTERM, SIGINT, SIGHUP, SIGPIPE, SIGXFSZ, SIGCHLD, SIGUSR1, SIGUSR2})
-      sigaddset(&set, signal);
+    sigfillset(&set);
     posix_spawnattr_setsigdefault(&attributes_, &set);
   }
   ~SpawnAttributes() { posix_spawnattr_destroy(&attributes_); }

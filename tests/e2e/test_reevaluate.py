@@ -19,6 +19,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "golden"))
 from exported_models import LOSS, ExportCase, module_of  # noqa: E402
 from pelab_harness import BIN, Case, SOURCE  # noqa: E402
+from preloaded import Preloaded  # noqa: E402
 import catalog  # noqa: E402
 import numpy  # noqa: E402
 import reevaluate  # noqa: E402
@@ -115,7 +116,7 @@ class Agreement(ExportCase):
         """Makes a data set with the trainer, once for all jobs that use it."""
         key = json.dumps(spec["task"], sort_keys=True)
         if key not in self.data:
-            self.data[key] = stored.make_data(TRAINER, spec)
+            self.data[key] = stored.make_data(TRAINER, spec, run=Preloaded.of(TRAINER).run)
         return self.data[key]
 
     def check(self, document, jobs):

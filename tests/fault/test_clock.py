@@ -48,9 +48,9 @@ class Clock(FaultCase):
             self.set(clock if number % 3 else other, JUMPS[number % len(JUMPS)])
         # Just before the clock goes back by an hour, a trainer dies: its job waits for the end of a
         # back-off of one second.
-        if (self.trainers()
-            and self.query("SELECT count(*) FROM v_jobs WHERE state = 'running'")[0][0]):
-            os.kill(self.trainers()[0], signal.SIGKILL)
+        trainers = self.trainers()
+        if trainers and self.query("SELECT count(*) FROM v_jobs WHERE state = 'running'")[0][0]:
+            os.kill(trainers[0], signal.SIGKILL)
             wait_until(lambda: self.outcomes().get("failed") or self._finished(), 20, "the failure")
             self.set(clock, "-7200")
         self.settle(document, JOBS, timeout=60)

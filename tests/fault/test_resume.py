@@ -9,13 +9,14 @@ import os
 import pathlib
 import random
 import signal
-import subprocess
 import sys
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
 from pelab_harness import BIN, Case  # noqa: E402
+from preloaded import Preloaded  # noqa: E402
 
+TRAINER = BIN / "pelab-trainer"
 TRIALS = 10
 EPOCHS = 8
 INTERRUPTIONS = 3  # at most, per trial
@@ -40,10 +41,13 @@ class Resume(Case):
     def start(self, job, workdir, *options):
         path = self.folder / "job.json"
         path.write_text(json.dumps(job))
-        return subprocess.Popen([BIN / "pelab-trainer", "run", "--spec", path,
-                                 "--workdir", self.folder / workdir, "--checkpoint-seconds", "0",
-                                 *map(str, options)], stdin=subprocess.DEVNULL,
-                                stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+        out, into = os.pipe()
+        with open(into, "w", encoding="utf-8") as output, open(os.devnull, "w") as errors:
+            trainer = Preloaded.of(TRAINER).start(
+                [TRAINER, "run", "--spec", path, "--workdir", self.folder / workdir,
+                 "--checkpoint-seconds", "0", *options], output, errors)
+        trainer.stdout = open(out, encoding="utf-8")
+        return trainer
 
     def events_until(self, process, epochs, number):
         """The trainer's events. After `epochs` epochs the trainer gets the signal `number`; without

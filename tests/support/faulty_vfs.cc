@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "core/base/random.h"
+#include "tests/support/shared_bytes.h"
 
 namespace pelab {
 namespace {
@@ -22,16 +23,11 @@ struct Dirty {
   bool truncate = false;
 };
 
-void ApplyTo(std::string& image, std::size_t offset, const char* data, std::size_t size) {
-  if (image.size() < offset + size) image.resize(offset + size);
-  std::memcpy(image.data() + offset, data, size);
-}
-
-void ApplyTo(std::string& image, const Dirty& dirty) {
+void ApplyTo(SharedBytes& image, const Dirty& dirty) {
   if (dirty.truncate) {
     image.resize(dirty.offset);
   } else {
-    ApplyTo(image, dirty.offset, dirty.data.data(), dirty.data.size());
+    image.Write(dirty.offset, dirty.data.data(), dirty.data.size());
   }
 }
 
@@ -39,12 +35,12 @@ void ApplyTo(std::string& image, const Dirty& dirty) {
 
 struct FaultyVfs::File {
   bool exists = true;
-  std::string written;
+  SharedBytes written;
   // this file's durable content, whether or not the directory's durable entry exists
-  std::string durable;
+  SharedBytes durable;
   std::vector<Dirty> dirty;           // since the last sync, failed or not
   bool linked = false;                // its entry in the directory is durable
-  std::optional<std::string> before;  // the durable content under this name while `linked` is false
+  std::optional<SharedBytes> before;  // the durable content under this name while `linked` is false
 
   // State of the running process.
   int shared = 0;            // holders of a shared lock or more
@@ -114,17 +110,14 @@ struct FaultyVfs::Calls {
   static int Read(sqlite3_file* file, void* to, int size, sqlite3_int64 offset) {
     Handle& h = H(file);
     if (h.dead()) return SQLITE_IOERR_READ;
-    const std::string& image = h.f().written;
-    const std::size_t from = std::min<std::size_t>(offset, image.size());
-    const std::size_t got = std::min<std::size_t>(size, image.size() - from);
-    std::memcpy(to, image.data() + from, got);
+    const std::size_t got = h.f().written.Read(offset, static_cast<char*>(to), size);
     if (got == static_cast<std::size_t>(size)) return SQLITE_OK;
     std::memset(static_cast<char*>(to) + got, 0, size - got);
     return SQLITE_IOERR_SHORT_READ;
   }
 
   static void Put(Handle& h, const char* data, std::size_t size, std::size_t offset) {
-    ApplyTo(h.f().written, offset, data, size);
+    h.f().written.Write(offset, data, size);
     if (!h.temporary) h.f().dirty.push_back({offset, std::string(data, size)});
   }
 
@@ -456,12 +449,12 @@ void FaultyVfs::LosePower(double survivors) {
         }
         for (std::size_t at = 0; at < dirty.data.size(); at += kSector) {
           const std::size_t size = std::min(kSector, dirty.data.size() - at);
-          if (survives()) ApplyTo(f.durable, dirty.offset + at, dirty.data.data() + at, size);
+          if (survives()) f.durable.Write(dirty.offset + at, dirty.data.data() + at, size);
         }
       }
     } else {
       f.exists = f.linked = f.before.has_value();
-      f.durable = f.before.value_or("");
+      f.durable = f.before.value_or(SharedBytes());
     }
     f.before.reset();
     f.written = f.durable;
@@ -481,9 +474,13 @@ void FaultyVfs::Load(const Image& image) {
 }
 
 std::optional<std::string> FaultyVfs::Read(const std::string& path) const {
+  if (!Exists(path)) return std::nullopt;
+  return files_.at(path)->written.ToString();
+}
+
+bool FaultyVfs::Exists(const std::string& path) const {
   const auto found = files_.find(path);
-  if (found == files_.end() || !found->second->exists) return std::nullopt;
-  return found->second->written;
+  return found != files_.end() && found->second->exists;
 }
 
 }  // namespace pelab

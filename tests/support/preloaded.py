@@ -5,6 +5,7 @@ load LibTorch."""
 import atexit
 import contextlib
 import ctypes
+import functools
 import os
 import select
 import signal
@@ -16,6 +17,12 @@ PR_SET_CHILD_SUBREAPER = 36
 
 
 class Preloaded:
+    @staticmethod
+    @functools.cache
+    def of(trainer):
+        """The one of this program."""
+        return Preloaded(trainer)
+
     def __init__(self, trainer):
         if ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) != 0:
             raise OSError("this process cannot adopt orphans")
@@ -34,11 +41,14 @@ class Preloaded:
         """As subprocess.run(command, capture_output=True, text=True, timeout=timeout), where the
         command begins with the trainer. Its process group ends with it."""
         with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as err:
-            pid = self._fork([str(word) for word in command[1:]], out, err)
-            status = self._wait(pid, command, timeout)
+            status = self.start(command, out, err).wait(timeout)
             out.seek(0)
             err.seek(0)
             return subprocess.CompletedProcess(command, status, out.read(), err.read())
+
+    def start(self, command, out, err):
+        """A trainer with these files as its standard output and standard error."""
+        return Trainer(self._fork([str(word) for word in command[1:]], out, err), command)
 
     def _fork(self, words, out, err):
         strings = [os.getcwd(), "1", "2", str(len(words)), *words,
@@ -57,17 +67,39 @@ class Preloaded:
             for descriptor in (request, go, begin):
                 os.close(descriptor)
 
-    @staticmethod
-    def _wait(pid, command, timeout):
-        ended = os.pidfd_open(pid)
-        try:
-            in_time = select.select([ended], [], [], timeout)[0]
-        finally:
-            os.close(ended)
+
+class Trainer:
+    """A trainer that was forked, as subprocess.Popen has a child."""
+
+    def __init__(self, pid, command):
+        self.pid = pid
+        self.returncode = None
+        self._command = command
+        self._ended = os.pidfd_open(pid)
+
+    def poll(self):
+        """The exit status, or None if it runs; -N if signal N has ended it."""
+        return self.returncode if self._has_ended(0) else None
+
+    def send_signal(self, number):
+        if self.poll() is None:
+            os.kill(self.pid, number)
+
+    def wait(self, timeout):
+        """The exit status. After `timeout` seconds the trainer is killed."""
+        if not self._has_ended(timeout):
+            self._reap()
+            raise subprocess.TimeoutExpired(self._command, timeout)
+        return self.returncode
+
+    def _has_ended(self, timeout):
+        if self.returncode is None and select.select([self._ended], [], [], timeout)[0]:
+            self._reap()
+        return self.returncode is not None
+
+    def _reap(self):
         # No other group can have this number before the leader is waited for.
         with contextlib.suppress(ProcessLookupError):
-            os.killpg(pid, signal.SIGKILL)
-        status = os.waitpid(pid, 0)[1]
-        if not in_time:
-            raise subprocess.TimeoutExpired(command, timeout)
-        return os.waitstatus_to_exitcode(status)
+            os.killpg(self.pid, signal.SIGKILL)
+        self.returncode = os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
+        os.close(self._ended)

@@ -108,7 +108,6 @@ def safetensors(path):
 
 
 class TrainerCase(unittest.TestCase):
-    _preloaded = None
     _plain = None  # (the events of the run of document(), its work directory)
 
     @classmethod
@@ -121,9 +120,7 @@ class TrainerCase(unittest.TestCase):
 
     @staticmethod
     def preloaded():
-        if TrainerCase._preloaded is None:
-            TrainerCase._preloaded = Preloaded(TRAINER)
-        return TrainerCase._preloaded
+        return Preloaded.of(TRAINER)
 
     def plain_run(self, workdir="w"):
         """The events of the run of document(), with a checkpoint after every epoch. It is run once

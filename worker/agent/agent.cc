@@ -211,16 +211,15 @@ bool IsScript(const std::string& program) {
   return file.read(begin, sizeof begin) && begin[0] == '#' && begin[1] == '!';
 }
 
-// Null if the trainer cannot be preloaded, or should not.
+// Null if trainers should not be preloaded.
 std::unique_ptr<PreloadedTrainer> MakePreloaded(const AgentOptions& options,
-                                                const Capabilities& capabilities,
-                                                const AttemptContext& context) {
-  if (!options.preload || !capabilities.preload || IsScript(context.trainer)) return nullptr;
+                                                const std::string& trainer,
+                                                const WorkDir& work_dir) {
+  if (!options.preload || IsScript(trainer)) return nullptr;
   PreloadedTrainer::Settings settings;
-  settings.trainer = context.trainer;
-  settings.environment = context.environment;
-  settings.environment.emplace_back("OMP_NUM_THREADS", absl::StrCat(context.threads));
-  settings.trainer_id = MakeTrainerId(context.work_dir->worker_id());
+  settings.trainer = trainer;
+  settings.environment = {{"OMP_NUM_THREADS", absl::StrCat(options.slots.threads_per_slot)}};
+  settings.trainer_id = MakeTrainerId(work_dir.worker_id());
   return std::make_unique<PreloadedTrainer>(std::move(settings));
 }
 
@@ -250,14 +249,16 @@ absl::Status RunAgent(const AgentOptions& options, const ServiceManager& manager
       strays > 0) {
     spdlog::warn("ended {} processes that trainers of an earlier daemon had left behind", strays);
   }
-  PELAB_ASSIGN_OR_RETURN(Capabilities capabilities, ReadCapabilities(trainer));
+  if (const absl::Status status = AdoptOrphans(); !status.ok()) {
+    spdlog::warn("{}", std::string(status.message()));
+  }
+  std::unique_ptr<PreloadedTrainer> preloaded = MakePreloaded(options, trainer, work_dir);
+  PELAB_ASSIGN_OR_RETURN(Capabilities capabilities, ReadCapabilities(trainer, preloaded.get()));
+  if (!capabilities.preload) preloaded.reset();
   if (!options.own_encodings) capabilities = WithoutOwnEncodings(std::move(capabilities));
   std::unique_ptr<Nvml> nvml = FindNvml();
   const std::vector<SlotPlan> plans = PlanSlots(FindGpus(nvml.get(), capabilities), options.slots,
                                                 UsableCores(), HostMemoryBytes());
-  if (const absl::Status status = AdoptOrphans(); !status.ok()) {
-    spdlog::warn("{}", std::string(status.message()));
-  }
   WorkerIdentity identity = MakeIdentity(options, work_dir, capabilities, plans);
   AddTimeLimit(retirement, clock, &identity);
   // An allocation of pelab-scale has a span; lines about no attempt belong to it.
@@ -300,7 +301,6 @@ absl::Status RunAgent(const AgentOptions& options, const ServiceManager& manager
   context.environment = capabilities.environment;
   if (mps != nullptr) context.environment.push_back(mps->Variable());
   context.threads = options.slots.threads_per_slot;
-  const std::unique_ptr<PreloadedTrainer> preloaded = MakePreloaded(options, capabilities, context);
   context.preloaded = preloaded.get();
   context.micro_batch = options.micro_batch;
   context.notify = [&runner_for_notify] { runner_for_notify->Notify(); };

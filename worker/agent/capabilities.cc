@@ -78,13 +78,14 @@ absl::StatusOr<std::string> FindTrainer(const std::string& given) {
   return absolute;
 }
 
-absl::StatusOr<Capabilities> ReadCapabilities(const std::string& trainer, absl::Duration timeout) {
+absl::StatusOr<Capabilities> ReadCapabilities(const std::string& trainer,
+                                              PreloadedTrainer* preloaded, absl::Duration timeout) {
   SpawnOptions options;
   options.argv = {trainer, "capabilities"};
   const std::string what = absl::StrCat("\"", trainer, " capabilities\"");
   PELAB_ASSIGN_OR_RETURN(
       const ProgramOutput output,
-      RunProgram(std::move(options), what, {timeout, limits::kCapabilitiesBytes}));
+      RunProgram(std::move(options), what, {timeout, limits::kCapabilitiesBytes}, preloaded));
   const Json object = ParseJson<Json>(output.out);
   if (!object.is_object()) {
     return absl::FailedPreconditionError(

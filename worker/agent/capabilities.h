@@ -7,6 +7,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "worker/agent/preloaded_trainer.h"
 
 namespace pelab::agent {
 
@@ -20,8 +21,9 @@ struct Capabilities {
 
 // Runs `trainer capabilities`. An error says that the trainer is missing, ended with a failure
 // (with the last part of its standard error), took longer than `timeout`, or printed something that
-// is not a JSON object.
+// is not a JSON object. `preloaded` loads LibTorch for this already.
 absl::StatusOr<Capabilities> ReadCapabilities(const std::string& trainer,
+                                              PreloadedTrainer* preloaded = nullptr,
                                               absl::Duration timeout = absl::Seconds(60));
 
 // The same without the encodings that come from files, so that the coordinator sends no such jobs.

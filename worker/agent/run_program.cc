@@ -23,9 +23,10 @@ struct Run {
   absl::Status malformed;  // why the output was not read to its end
 };
 
-absl::StatusOr<Run> RunToEnd(SpawnOptions options, const RunLimits& limits) {
+absl::StatusOr<Run> RunToEnd(SpawnOptions options, const RunLimits& limits,
+                             PreloadedTrainer* preloaded) {
   PELAB_ASSIGN_OR_RETURN(std::unique_ptr<TrainerProcess> process,
-                         TrainerProcess::Start(std::move(options)));
+                         TrainerProcess::Start(std::move(options), preloaded));
   Run run;
   OutputHandler handler;
   handler.on_line = [&](absl::string_view line) {
@@ -56,9 +57,9 @@ absl::StatusOr<Run> RunToEnd(SpawnOptions options, const RunLimits& limits) {
 }  // namespace
 
 absl::StatusOr<ProgramOutput> RunProgram(SpawnOptions options, absl::string_view what,
-                                         const RunLimits& limits) {
+                                         const RunLimits& limits, PreloadedTrainer* preloaded) {
   options.unset_env.emplace_back(rpc::kTokenVariable);
-  PELAB_ASSIGN_OR_RETURN(Run run, RunToEnd(std::move(options), limits));
+  PELAB_ASSIGN_OR_RETURN(Run run, RunToEnd(std::move(options), limits, preloaded));
   if (run.timed_out) {
     return absl::DeadlineExceededError(
         absl::StrCat(what, " did not end within ", absl::FormatDuration(limits.timeout)));

@@ -94,13 +94,16 @@ def read_data(path, spec):
     return data, digest.hexdigest()
 
 
-def make_data(trainer, spec):
+def run_program(command):
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+def make_data(trainer, spec, run=run_program):
     """As read_data, of a file that `pelab-trainer dataset` writes."""
     with tempfile.TemporaryDirectory(prefix="pelab-") as folder:
         job, out = pathlib.Path(folder, "job.json"), pathlib.Path(folder, "data.safetensors")
         job.write_text(json.dumps(spec), encoding="utf-8")
-        result = subprocess.run([trainer, "dataset", "--spec", job, "--out", out],
-                                capture_output=True, text=True, check=False)
+        result = run([trainer, "dataset", "--spec", job, "--out", out])
         if result.returncode != 0:
             raise Wrong(
                 f"{trainer} dataset ended with {result.returncode}: {result.stdout}{result.stderr}")

@@ -4,6 +4,7 @@
 
 #include "worker/trainer/analysis/registry.h"
 #include "worker/trainer/command/command.h"
+#include "worker/trainer/config/blas_kernels.h"
 #include "worker/trainer/parameters/torch_compat.h"
 #include "worker/trainer/pe/registry.h"
 #include "worker/trainer/task/registry.h"
@@ -24,8 +25,8 @@ nlohmann::ordered_json Versions(const Table& table) {
 // themselves (config/blas_kernels.h).
 nlohmann::ordered_json Environment() {
   nlohmann::ordered_json environment = nlohmann::ordered_json::object();
-  constexpr const char* kKernels = "OPENBLAS_CORETYPE";
-  if (const char* kernels = std::getenv(kKernels)) environment[kKernels] = kernels;
+  if (const char* kernels = std::getenv(kBlasKernelsVariable))
+    environment[kBlasKernelsVariable] = kernels;
   return environment;
 }
 

@@ -17,6 +17,7 @@
 #include <system_error>
 #include <utility>
 
+#include "worker/trainer/config/blas_kernels.h"
 #include "worker/trainer/protocol/error.h"
 #include "worker/trainer/protocol/files.h"
 
@@ -152,7 +153,10 @@ void ShowTrainerId(const std::string& entry, char* started_with) {
 
 void SetEnvironment(const std::vector<std::string>& environment) {
   char* const started_with = std::getenv(kTrainerIdVariable);
+  const char* const kernels = std::getenv(kBlasKernelsVariable);
   clearenv();
+  // OpenBLAS has obeyed it. A worker learns of it from the first trainer that it forks.
+  if (kernels != nullptr) setenv(kBlasKernelsVariable, kernels, 1);
   for (const std::string& entry : environment) {
     ShowTrainerId(entry, started_with);
     const std::size_t equals = entry.find('=');

@@ -41,10 +41,9 @@ const char* BestCore() {
 }  // namespace
 
 void RestartWithBestBlasKernels(char** argv) {
-  constexpr const char* kVariable = "OPENBLAS_CORETYPE";
-  if (std::getenv(kVariable) != nullptr || !HasOldCore()) return;
+  if (std::getenv(kBlasKernelsVariable) != nullptr || !HasOldCore()) return;
   const char* const core = BestCore();
-  if (core == nullptr || setenv(kVariable, core, 1) != 0) return;
+  if (core == nullptr || setenv(kBlasKernelsVariable, core, 1) != 0) return;
   execv("/proc/self/exe", argv);  // if this fails, the slow kernels still give correct results
 }
 

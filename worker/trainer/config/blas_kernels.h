@@ -6,6 +6,8 @@
 
 namespace pelab::trainer {
 
+inline constexpr char kBlasKernelsVariable[] = "OPENBLAS_CORETYPE";
+
 // Restarts the process with OPENBLAS_CORETYPE set (same process id, same descriptors) if OpenBLAS
 // is loaded, has fallen back to kernels older than AVX2, and this processor has AVX2 or AVX-512.
 // Does nothing if the variable is already set. Call this first in main.

@@ -114,8 +114,7 @@ TEST(Process, MapsCrossedDescriptors) {
 }
 
 TEST(Process, StartsWithDefaultSignals) {
-  signal(SIGPIPE, SIG_IGN);
-  signal(SIGXFSZ, SIG_IGN);
+  for (const int ignored : {SIGPIPE, SIGXFSZ, SIGQUIT}) signal(ignored, SIG_IGN);
   sigset_t set;
   sigemptyset(&set);
   sigaddset(&set, SIGTERM);
