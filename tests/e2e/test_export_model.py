@@ -14,6 +14,7 @@ import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
 from exported_models import ExportCase, module_of  # noqa: E402
+from forked_script import run_script  # noqa: E402
 from pelab_harness import BIN, SOURCE, tiny_sweep  # noqa: E402
 import test_own_encoding as own  # noqa: E402
 import torch  # noqa: E402
@@ -89,9 +90,7 @@ def without_analyses(document):
 
 def run_model(folder, *arguments):
     """What `python3 model.py ARGUMENTS` does in the folder. It gets nothing of pelab's."""
-    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
-    return subprocess.run([sys.executable, "-B", "model.py", *map(str, arguments)], cwd=folder,
-                          capture_output=True, text=True, timeout=120, env=environment)
+    return run_script("model.py", *arguments, folder=folder, alone=True)
 
 
 class Exported(ExportCase):
@@ -107,8 +106,7 @@ class Agreement(Exported):
     def test_own_encodings(self):
         for script, *arguments in ((own.EXAMPLE, self.folder),
                                    (self.write("every.py", textwrap.dedent(EVERY)),)):
-            self.ok(subprocess.run([sys.executable, "-B", script, *arguments], cwd=self.folder,
-                                   capture_output=True, text=True, timeout=120))
+            self.ok(run_script(script, *arguments, folder=self.folder))
         document = without_analyses(own.document(OWN, "[3]"))
         self.train(document)
         self.train(document.replace("name: own", "name: padded", 1)

@@ -4,11 +4,11 @@ extrapolate. Run by a Python with PyTorch, which only makes the files."""
 import json
 import os
 import pathlib
-import subprocess
 import sys
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
+from forked_script import run_script  # noqa: E402
 from own_encoding_case import OwnEncoding, document  # noqa: E402
 
 FORMS = """
@@ -43,9 +43,8 @@ class Declared(OwnEncoding):
         rows = self.ok(self.pelab_db("jobs", "--where", "pe.options=form=log", "--output", "json"))
         job = json.loads(rows.stdout)["jobs"][0]["job_id"]
         self.ok(self.pelab_db("export-model", job, "--out", "model", "--data"))
-        found = self.ok(subprocess.run(
-            [sys.executable, "-B", "model/model.py", "model/data.safetensors"], cwd=self.folder,
-            capture_output=True, text=True, timeout=60)).stdout
+        found = self.ok(run_script("model/model.py", "model/data.safetensors",
+                                   folder=self.folder)).stdout
         (correct,), = self.query("SELECT test_correct FROM v_curves WHERE job_id = ? ORDER BY "
                                  "epoch DESC LIMIT 1", job)
         self.assertIn(f"{correct}/96 ", found)

@@ -5,14 +5,13 @@ import json
 import pathlib
 import sqlite3
 import struct
-import subprocess
-import sys
 import tempfile
 
 import numpy as np
 import torch
 
 import pelab
+from forked_script import run_script
 from pelab_harness import Case, SOURCE
 from trained_case import TrainedCase
 
@@ -41,9 +40,8 @@ def induction(made=[]):
     """The file that the example writes, made once for all tests."""
     if not made:
         with tempfile.TemporaryDirectory(prefix="pelab-") as folder:
-            said = subprocess.run([sys.executable, "-B", EXAMPLE, "--train", "300"], cwd=folder,
-                                  check=True, capture_output=True, text=True, timeout=60).stdout
-            assert said == "wrote induction.safetensors: 450 examples\n", said
+            said = run_script(EXAMPLE, "--train", 300, folder=folder)
+            assert said.stdout == "wrote induction.safetensors: 450 examples\n", said
             made.append(pathlib.Path(folder, "induction.safetensors").read_bytes())
     return made[0]
 

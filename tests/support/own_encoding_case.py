@@ -2,11 +2,11 @@
 
 import hashlib
 import pathlib
-import subprocess
 import sys
 import textwrap
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+from forked_script import run_script  # noqa: E402
 from pelab_harness import Case, SOURCE  # noqa: E402
 
 EXAMPLE = SOURCE / "client" / "python" / "examples" / "own_encodings.py"
@@ -51,8 +51,7 @@ class OwnEncoding(Case):
 
     def python(self, script, *arguments):
         """Runs a script that imports pelab."""
-        return subprocess.run([sys.executable, "-B", script, *map(str, arguments)],
-                              cwd=self.folder, capture_output=True, text=True, timeout=120)
+        return run_script(script, *arguments, folder=self.folder)
 
     def examples(self):
         """Puts decay.pt, alibi.pt and rope.pt into the test's folder. They are made once."""

@@ -48,7 +48,7 @@ class Preloaded:
 
     def start(self, command, out, err):
         """A trainer with these files as its standard output and standard error."""
-        return Trainer(self._fork([str(word) for word in command[1:]], out, err), command)
+        return Child(self._fork([str(word) for word in command[1:]], out, err), command)
 
     def _fork(self, words, out, err):
         strings = [os.getcwd(), "1", "2", str(len(words)), *words,
@@ -68,8 +68,8 @@ class Preloaded:
                 os.close(descriptor)
 
 
-class Trainer:
-    """A trainer that was forked, as subprocess.Popen has a child."""
+class Child:
+    """A process that was forked and leads a process group, as subprocess.Popen has a child."""
 
     def __init__(self, pid, command):
         self.pid = pid
@@ -86,7 +86,7 @@ class Trainer:
             os.kill(self.pid, number)
 
     def wait(self, timeout):
-        """The exit status. After `timeout` seconds the trainer is killed."""
+        """The exit status. After `timeout` seconds the process is killed."""
         if not self._has_ended(timeout):
             self._reap()
             raise subprocess.TimeoutExpired(self._command, timeout)
