@@ -17,11 +17,13 @@ import argparse
 import json
 import pathlib
 import struct
-import subprocess
 import sys
 import tempfile
 
 import numpy as np
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
+from preloaded import Preloaded  # noqa: E402
 
 from repeated.initial_values import initial_values
 from repeated.training import Repeat
@@ -137,8 +139,7 @@ class Checks:
         with tempfile.TemporaryDirectory() as folder:
             job = pathlib.Path(folder, "job.json")
             job.write_text(json.dumps({"job": "repeat", "spec": spec, "analyses": list(analyses)}))
-            done = subprocess.run([self.trainer, "run", "--spec", job, "--workdir", folder],
-                                  capture_output=True, text=True)
+            done = self.trainer.run(["pelab-trainer", "run", "--spec", job, "--workdir", folder])
             if done.returncode != 0:
                 sys.exit(f"{done.args}\n{done.stdout}\n{done.stderr}")
             events = [json.loads(line) for line in done.stdout.splitlines()]
@@ -193,7 +194,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--trainer", required=True, help="a pelab-trainer")
-    checks = Checks(parser.parse_args().trainer)
+    checks = Checks(Preloaded(parser.parse_args().trainer))
     for name, spec in still_jobs().items():
         checks.still(name, spec)
     for name, spec in value_jobs().items():
