@@ -33,6 +33,9 @@ void ApplyTo(SharedBytes& image, const Dirty& dirty) {
 
 }  // namespace
 
+// The WAL index. A connection of a process that has died still uses its own until it is closed.
+using Regions = std::vector<std::unique_ptr<char[]>>;
+
 struct FaultyVfs::File {
   bool exists = true;
   SharedBytes written;
@@ -47,7 +50,7 @@ struct FaultyVfs::File {
   void* reserved = nullptr;  // the handle that will write
   // the handle that waits for, or has, exclusive access
   void* pending = nullptr;
-  std::vector<std::unique_ptr<char[]>> regions;  // the WAL index
+  std::shared_ptr<Regions> regions = std::make_shared<Regions>();
   std::array<int, kShmLocks> region_shared{};
   std::array<void*, kShmLocks> region_exclusive{};
   int region_users = 0;
@@ -65,18 +68,23 @@ struct FaultyVfs::File {
   void ForgetProcess() {
     shared = 0;
     reserved = pending = nullptr;
-    regions.clear();
+    regions = std::make_shared<Regions>();
     region_shared.fill(0);
     region_exclusive.fill(nullptr);
     region_users = 0;
   }
 };
 
-// SQLite's handle of an open file.
+struct FaultyVfs::Opened {
+  std::shared_ptr<File> file;
+  std::shared_ptr<Regions> regions;  // once they are mapped
+};
+
+// SQLite's handle of an open file, which it has no constructor for.
 struct FaultyVfs::Handle {
   sqlite3_file base;  // SQLite's own part; must be first
   FaultyVfs* vfs;
-  std::shared_ptr<File>* file;
+  Opened* opened;
   std::uint64_t generation;
   bool temporary;  // has no name; its content does not matter after a crash
   bool remove;     // remove the file when it is closed
@@ -86,7 +94,7 @@ struct FaultyVfs::Handle {
   unsigned region_exclusive;
 
   bool dead() const { return generation != vfs->generation_; }
-  File& f() const { return **file; }
+  File& f() const { return *opened->file; }
 };
 
 // The functions in SQLite's method tables.
@@ -96,14 +104,14 @@ struct FaultyVfs::Calls {
 
   static int Close(sqlite3_file* file) {
     Handle& h = H(file);
-    if (h.file == nullptr) return SQLITE_OK;
+    if (h.opened == nullptr) return SQLITE_OK;
     if (!h.dead()) {
       Unlock(file, SQLITE_LOCK_NONE);
       if (h.mapped) ShmUnmap(file, 0);
       if (h.remove) h.f().exists = false;
     }
-    delete h.file;
-    h.file = nullptr;
+    delete h.opened;
+    h.opened = nullptr;
     return SQLITE_OK;
   }
 
@@ -242,13 +250,15 @@ struct FaultyVfs::Calls {
     File& f = h.f();
     if (!h.mapped) {
       h.mapped = true;
+      h.opened->regions = f.regions;
       f.region_users += 1;
     }
-    while (f.regions.size() <= static_cast<std::size_t>(region)) {
+    Regions& regions = *h.opened->regions;
+    while (regions.size() <= static_cast<std::size_t>(region)) {
       if (!extend) return SQLITE_OK;
-      f.regions.push_back(std::make_unique<char[]>(size));  // filled with zeros
+      regions.push_back(std::make_unique<char[]>(size));  // filled with zeros
     }
-    *out = f.regions[region].get();
+    *out = regions[region].get();
     return SQLITE_OK;
   }
   static int ShmLock(sqlite3_file* file, int first, int count, int flags) {
@@ -288,7 +298,8 @@ struct FaultyVfs::Calls {
     if (h.dead() || !h.mapped) return SQLITE_OK;
     for (int i = 0; i < kShmLocks; ++i) Release(h, i);
     h.mapped = false;
-    if (--h.f().region_users == 0) h.f().regions.clear();
+    h.opened->regions.reset();
+    if (--h.f().region_users == 0) h.f().regions = std::make_shared<Regions>();
     return SQLITE_OK;
   }
 
@@ -333,7 +344,7 @@ struct FaultyVfs::Calls {
       shared = entry;
     }
     h.vfs = &v;
-    h.file = new std::shared_ptr<File>(std::move(shared));
+    h.opened = new Opened{std::move(shared), nullptr};
     h.generation = v.generation_;
     h.temporary = path == nullptr || (flags & SQLITE_OPEN_DELETEONCLOSE) != 0;
     h.remove = (flags & SQLITE_OPEN_DELETEONCLOSE) != 0;

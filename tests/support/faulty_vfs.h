@@ -88,6 +88,7 @@ class FaultyVfs {
   bool Exists(const std::string& path) const;
 
  private:
+  struct Opened;
   struct Handle;
   struct Calls;
   friend struct Calls;
