@@ -104,12 +104,10 @@ slurm: build
 	@deploy/install-deps.sh --slurm
 	PELAB_BIN=$(BUILD)/bin PYTHONDONTWRITEBYTECODE=1 python3 tests/slurm/test_scale.py -v
 
-# Threads are the coordinator's and the agent's.
+# Threads are the coordinator's and the agent's. A test of the store alone has one thread.
 TSAN_TESTS := core_base_test core_rpc_test sched_test writer_test artifact_files_test \
-  store_contract_test rpc_contract_test http_contract_test http_test agent_test agent_daemon_test \
-  trace_test turns_test worker_session_test
-# These have one thread, and would take most of the time.
-ONE_THREAD := DiskFaultsTest|EpochStagingTest
+  rpc_contract_test http_contract_test http_test agent_test agent_daemon_test trace_test \
+  turns_test worker_session_test
 TSAN := pelab-server pelab-worker $(TSAN_TESTS)
 space := $(subst ,, )
 test-sanitize: build
@@ -118,7 +116,7 @@ test-sanitize: build
 	tests/fault/sanitized.sh build/asan $(BUILD)
 	cmake --preset tsan && cmake --build build/tsan -j $(JOBS) --target $(TSAN)
 	ctest --test-dir build/tsan --output-on-failure -j $$(( $(JOBS) + 1 )) \
-	  -L '$(subst $(space),|,$(TSAN_TESTS))' -E '$(ONE_THREAD)'
+	  -L '$(subst $(space),|,$(TSAN_TESTS))'
 	tests/fault/sanitized.sh build/tsan $(BUILD)
 
 # With clang, in a build folder of its own; without tests and LibTorch.

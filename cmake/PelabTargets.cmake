@@ -41,6 +41,10 @@ if(PELAB_SANITIZE AND NOT PELAB_FUZZ)
   set(PELAB_TEST_OPTIONS -O0)
   set(PELAB_MOVES_DATA_OPTIONS -O0)
 endif()
+if(PELAB_SANITIZE MATCHES undefined AND NOT PELAB_FUZZ)
+  # A quarter of the time of a test's compilation. AddressSanitizer ends it at a null pointer too.
+  list(APPEND PELAB_TEST_OPTIONS -fno-sanitize=null,vptr,alignment)
+endif()
 
 add_library(pelab_flags INTERFACE)
 target_compile_features(pelab_flags INTERFACE cxx_std_20)

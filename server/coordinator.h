@@ -24,7 +24,7 @@ struct CoordinatorOptions {
   std::string database = "pelab.db";
   std::vector<rpc::Address> listen;
   rpc::ServerSecurity security;
-  // Whoever reaches it may do everything, whatever principals are stored. Only for Unix sockets in
+  // Every caller may do everything, whatever principals are stored. Only for Unix sockets in
   // a private directory, such as that of `pelab run`.
   bool admit_everybody = false;
   // Address of the pages and the JSON API (server/http/http_server.h); nullopt: they are not

@@ -14,7 +14,7 @@
 
 namespace pelab::client {
 
-// What this command may spend. A round that would not fit is not begun.
+// The budget of this command. A round that would not fit is not begun.
 struct Budget {
   std::optional<absl::Duration> slot_time;
   std::optional<std::int64_t> jobs;
@@ -27,7 +27,7 @@ struct SettleOptions {
   int slots = 0;           // that a round gives something to do; 0: those that are there
 };
 
-// Where the rounds are run.
+// The steps of a round that differ with where its jobs run.
 struct SettleHost {
   // Called before jobs are to run: starts a worker where this command has to.
   std::function<absl::Status()> ensure_worker;

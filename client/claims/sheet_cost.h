@@ -1,4 +1,4 @@
-// What it takes to settle a claim sheet.
+// The cost of settling a claim sheet.
 #pragma once
 
 #include <cstddef>

@@ -56,7 +56,7 @@ class DataSource {
   absl::StatusOr<std::vector<v1::ArtifactRow>> Artifacts(const v1::JobFilter& filter);
   absl::StatusOr<std::vector<v1::AttemptRow>> Attempts(const v1::JobFilter& filter);
   virtual absl::StatusOr<std::vector<v1::WorkerRow>> Workers();
-  // What principals did and were refused, in the order in which it was recorded, in pages. The
+  // The audit: what principals did and were refused, in the order of recording, in pages. The
   // request's page is ignored. `on_page` works as in ReadCurves.
   using AuditPage = google::protobuf::RepeatedPtrField<v1::AuditRow>;
   absl::Status ReadAudit(const v1::ListAuditRequest& request,
@@ -66,7 +66,7 @@ class DataSource {
   // Registered sheets, newest first, without their documents.
   absl::StatusOr<std::vector<v1::SheetRow>> Sheets();
   absl::StatusOr<v1::Sheet> Sheet(const std::string& sheet);
-  // What the sheet's claims came to after each round, or after the last one alone.
+  // The state of the sheet's claims after each round, or after the last one alone.
   absl::StatusOr<std::vector<v1::SheetClaimRow>> SheetClaims(const std::string& sheet,
                                                              bool last_round);
 

@@ -20,7 +20,7 @@ inline constexpr char kAuthorityKey[] = "ca.key";
 
 inline constexpr int kMaxDays = 36500;
 
-// What names a principal in its certificate: a URI among the alternative names.
+// The name of a principal in its certificate: a URI among the alternative names.
 std::string WorkerUri(const std::string& name);     // "pelab://worker/gpu01"
 std::string PrincipalUri(const std::string& name);  // "pelab://principal/alice", not of a worker
 

@@ -1,4 +1,4 @@
-// Which sources this program was built from. Standard library only: the trainer uses it too. Pure
+// The sources this program was built from. Standard library only: the trainer uses it too. Pure
 // functions; thread-safe.
 #pragma once
 

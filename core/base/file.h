@@ -60,7 +60,7 @@ std::string ResolveLinks(const std::string& path);
 
 // Whether `name` may become the name of a file in some folder.
 bool IsPlainFileName(absl::string_view name);
-// What it may be, for messages.
+// The rule in words, for messages.
 inline constexpr char kPlainFileName[] =
     "1 to 256 bytes without \"/\" and control characters, and neither \".\" nor \"..\"";
 

@@ -21,7 +21,7 @@ struct SeedEvidence {
   std::vector<double> values;
 };
 
-// What decides about a claim.
+// The e-values that decide about a claim.
 struct EValues {
   std::int64_t seeds = 0;     // that the values rest on
   std::int64_t eligible = 0;  // of these

@@ -31,7 +31,7 @@ enum class Standing {
 std::string NameOf(Standing standing);  // "open", "decided", "all seeds", "futile"
 std::optional<Standing> ParseStanding(std::string_view name);
 
-// What a claim has come to after a round. A claim that is not open any more keeps its e-values: it
+// The state of a claim after a round. A claim that is not open any more keeps its e-values: it
 // is not reopened, since some of its cells may have got later seeds for other claims.
 struct ClaimState {
   Standing standing = Standing::kOpen;

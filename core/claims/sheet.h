@@ -38,7 +38,7 @@ struct Term {
   experiment::Place place;
 };
 
-// Which layers a property is about.
+// The layers that a property is about.
 struct Layers {
   enum class Which { kAny, kShallow, kListed } which = Which::kAny;  // shallow: the lower half
   std::vector<std::int64_t> listed;  // all of them must have the property; they count from 0

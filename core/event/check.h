@@ -39,7 +39,7 @@ std::string WhatIsWrongWithSeconds(absl::string_view of, absl::string_view name,
 // nullopt if `json` is malformed, or if one of them is missing or is no integer of 32 bits.
 std::optional<v1::Execution> ExecutionFromJson(const std::string& json);
 
-// What identifies an analysis of a job.
+// The identity of an analysis of a job.
 struct AnalysisId {
   std::string name;
   int version = 0;

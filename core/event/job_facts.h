@@ -1,4 +1,4 @@
-// What a job's spec says about its results: a curve and a matrix must be those of the job's data
+// The facts of a job's spec about its results: a curve and a matrix must be those of the job's data
 // and model. core/event/check.h has the rules that hold for every job. Pure functions; thread-safe.
 #pragma once
 

@@ -1,4 +1,4 @@
-// Who makes a call, as its handler sees it.
+// The maker of a call, as its handler sees it.
 #pragma once
 
 #include <cstdint>

@@ -28,7 +28,7 @@ namespace pelab::access {
 // Thread-safe. It must outlive the server.
 class Gate {
  public:
-  // Whoever has the `shared_token` is an operator; it may be null.
+  // A caller with the `shared_token` is an operator; it may be null.
   Gate(const Clock& clock, store::Journal& journal, Methods methods,
        std::shared_ptr<rpc::TokenFile> shared_token);
 
@@ -49,7 +49,7 @@ class Gate {
     return open_calls_.Factory();
   }
 
-  // Who makes a call that the processor let through. UNAUTHENTICATED if that has changed since.
+  // The maker of a call that the processor let through. UNAUTHENTICATED if that has changed since.
   absl::StatusOr<Caller> CallerOf(const grpc::ServerContextBase& context) const;
 
  private:

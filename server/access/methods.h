@@ -1,4 +1,4 @@
-// Which role each method needs, read from the options of the generated descriptors.
+// The role that each method needs, read from the options of the generated descriptors.
 #pragma once
 
 #include <string>

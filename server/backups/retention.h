@@ -1,4 +1,4 @@
-// Which scheduled backups are kept: the rules of --keep. Pure functions: thread-safe.
+// The rules of --keep: which scheduled backups are kept. Pure functions: thread-safe.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// What principals use of the slots, beside what they may use. Not thread-safe.
+// The slots that principals use, beside those that they may use. Not thread-safe.
 #pragma once
 
 #include <cstddef>

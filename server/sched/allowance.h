@@ -1,4 +1,4 @@
-// What one principal may use of the workers' slots. A value.
+// The share of the workers' slots that one principal may use. A value.
 #pragma once
 
 namespace pelab::sched {

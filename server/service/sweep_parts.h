@@ -1,4 +1,4 @@
-// What the services that change sweeps work with. All of it must outlive them.
+// The parts that the services that change sweeps work with. All of them must outlive these.
 #pragma once
 
 #include "core/base/clock.h"

@@ -39,7 +39,7 @@ absl::StatusOr<StoredSheet> LoadSheet(db::RowReader& reader, v1::Sheet sheet,
 // The stored results of the sheet's sweep; none if it has none.
 absl::StatusOr<claims::StoredRows> RowsOf(db::RowReader& reader, const StoredSheet& sheet);
 
-// What EndRound stores for the claims.
+// The values that EndRound stores for the claims.
 std::vector<store::StoredClaim> ToStore(const StoredSheet& sheet,
                                         const std::vector<claims::ClaimState>& states);
 

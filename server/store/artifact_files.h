@@ -105,7 +105,7 @@ class ArtifactFiles {
     std::uint64_t reserved_ = 0;  // guarded by files_.mutex_
     absl::Status broken_;         // the error of the disk
   };
-  // Which uploads begin: those that fit now, or also those for which other files may give way.
+  // The uploads that begin: those that fit now, or also those for which other files may give way.
   enum class Room { kFree, kMayBeMade };
   // INVALID_ARGUMENT if `sha256` is no hash; RESOURCE_EXHAUSTED, with both sizes, if `bytes` do not
   // fit into the quota. Room is taken when bytes come, so a later Write may still find too little.

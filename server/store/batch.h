@@ -72,7 +72,7 @@ struct Batch {
   // transition.
   void CountMove(std::int64_t job_id, state::JobState from, state::JobState to, bool trained);
   void CountEpochs(std::int64_t job_id, std::int64_t more);  // for the sweeps that claim the job
-  // What the spec of the attempt's job says; nullptr if it is not a canonical spec. Valid until the
+  // The facts of the spec of the attempt's job; nullptr if it is no canonical spec. Valid until the
   // next call.
   const event::JobFacts* FactsOf(const AttemptRow& row);
   // Empty if a row may name this file. Otherwise: it is not stored, or its size is another.

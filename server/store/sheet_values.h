@@ -58,7 +58,7 @@ struct RoundBegun {
   SweepExtended sweep;  // `applied` is false if `full` is set
 };
 
-// What a claim has come to after a round (core/claims/rounds.h).
+// The state of a claim after a round (core/claims/rounds.h).
 struct StoredClaim {
   std::string claim;
   std::string standing;

@@ -61,7 +61,7 @@ struct RecoveredSweep {
 // end of a sweep is noticed without counting its jobs.
 using OpenJobs = std::map<std::int64_t, std::int64_t>;
 
-// What the specs of configurations say, by configuration_id: reading a spec takes longer than
+// The facts of the specs of configurations, by configuration_id: reading a spec takes longer than
 // storing an epoch. nullopt: not a canonical spec. Bounded (Batch::FactsOf).
 using FactsCache = std::unordered_map<std::int64_t, std::optional<event::JobFacts>>;
 

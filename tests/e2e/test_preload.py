@@ -7,6 +7,7 @@ import shutil
 import signal
 import sys
 import unittest
+import unittest.mock
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
 from pelab_harness import BIN, Case, alive, processes, tiny_sweep, wait_until  # noqa: E402
@@ -47,6 +48,19 @@ class Preload(Case):
             self.assertEqual(len(self.preloaded(worker)), 1 if mode == "on" else 0)
             results[mode] = self.results()
         self.assertEqual(results["on"], results["off"])
+
+    def test_capabilities_are_those_of_a_trainer_that_loads_libtorch(self):
+        self.server()
+        agents = []
+        with unittest.mock.patch.dict(os.environ):
+            # Where OpenBLAS is older than the processor, the trainer itself sets it.
+            os.environ.pop("OPENBLAS_CORETYPE", None)
+            for mode in ("off", "on"):
+                agents.append(self.worker(mode, 1, "--preload", mode))
+        told = wait_until(lambda: (rows := self.query("SELECT capabilities_json FROM workers"))[1:]
+                          and rows, 30, "both workers")
+        self.assertEqual(told[0], told[1])
+        self.assertEqual([len(self.preloaded(agent)) for agent in agents], [0, 1])
 
     def test_trainers_look_like_others(self):
         agent = self.begin()

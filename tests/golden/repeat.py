@@ -25,8 +25,8 @@ import numpy as np
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
 from preloaded import Preloaded  # noqa: E402
 
-from repeated.initial_values import initial_values
-from repeated.training import Repeat
+from repeated.initial_values import initial_values  # noqa: E402
+from repeated.training import Repeat  # noqa: E402
 
 # ---- Jobs
 

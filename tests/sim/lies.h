@@ -1,4 +1,4 @@
-// What a lying worker sends: messages that break a rule, and texts and numbers at the edge of what
+// Messages of a lying worker: those that break a rule, and texts and numbers at the edge of what
 // is allowed. Pure functions of their draws.
 #pragma once
 

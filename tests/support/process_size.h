@@ -1,4 +1,4 @@
-// What this process takes of memory and threads, as the kernel counts it.
+// The memory and threads of this process, as the kernel counts them.
 #pragma once
 
 #include <unistd.h>

@@ -31,7 +31,7 @@ class GpuFaults {
   GpuFaults(std::unique_ptr<Nvml> nvml, const std::vector<SlotPlan>& plans);
   ~GpuFaults();
 
-  // What is broken, for people: "GPU cuda:1 has Xid 79". Empty: no GPU is. The first fault counts.
+  // The fault in words: "GPU cuda:1 has Xid 79". Empty: no GPU has one. The first fault counts.
   std::string Broken() const;
 
   struct Count {

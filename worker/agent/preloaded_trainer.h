@@ -38,7 +38,7 @@ class PreloadedTrainer {
   absl::StatusOr<Process> Start(const SpawnOptions& options);
 
  private:
-  // What tells one build of the trainer from another.
+  // The properties of a file that tell one build of the trainer from another.
   struct File {
     dev_t device = 0;
     ino_t inode = 0;

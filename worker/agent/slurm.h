@@ -1,4 +1,4 @@
-// What a worker asks Slurm about the job that it runs in.
+// The question of a worker to Slurm about the job that it runs in.
 #pragma once
 
 #include "absl/status/statusor.h"

@@ -1,4 +1,4 @@
-// What a worker shows of itself on GET /metrics: its GPUs and its disk. docs/operations.md lists
+// The metrics of a worker on GET /metrics: its GPUs and its disk. docs/operations.md lists
 // the metrics.
 #pragma once
 

@@ -29,7 +29,7 @@ class AllocationSpans {
   void Submitted(trace::Span span, const std::string& id);
   void Refused(trace::Span span, const std::string& why);
 
-  // What a look at the batch system has found.
+  // Takes what a look at the batch system has found.
   void See(const Allocations& allocations);
   void Over(const Ended& ended);
 

@@ -1,4 +1,4 @@
-// What the sweeps of a principal use.
+// The use that the sweeps of a principal make of the service.
 #pragma once
 
 #include <cstdint>

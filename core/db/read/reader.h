@@ -85,7 +85,7 @@ class Reader : public RowReader {
   // The sweeps that have the job: number, name and owner of each. `claimed`: only those that claim
   // it.
   virtual absl::StatusOr<std::vector<v1::Sweep>> SweepsOfJob(std::int64_t job_id, bool claimed) = 0;
-  // What every stored principal uses, by name.
+  // The use of every stored principal, by name.
   virtual absl::StatusOr<std::map<std::string, PrincipalUse>> UseOfPrincipals() = 0;
   // The parts of the stored log at or after byte `offset`.
   virtual absl::StatusOr<std::vector<v1::LogPart>> ReadLog(const std::string& job, int attempt,

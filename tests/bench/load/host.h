@@ -20,7 +20,7 @@ double OwnCpuSeconds();
 // The peak memory of the process, in MiB (VmHWM).
 double PeakMiB(pid_t pid);
 
-// What a process has now.
+// The memory, threads and descriptors that a process has now.
 struct ProcessSize {
   double resident_mib = 0;
   int threads = 0;

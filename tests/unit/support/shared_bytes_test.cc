@@ -54,7 +54,9 @@ TEST(SharedBytesTest, ReadsUpToTheEnd) {
   EXPECT_EQ(bytes.Read(4100, read.data(), 6), 0U);
   EXPECT_EQ(bytes.Read(9000, read.data(), 6), 0U);
   EXPECT_EQ(bytes.Read(4088, read.data(), 3), 3U);
-  EXPECT_EQ(read, std::string("\0\0" "0789", 6));
+  EXPECT_EQ(read, std::string("\0\0"
+                              "0789",
+                              6));
 }
 
 }  // namespace

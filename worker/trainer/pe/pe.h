@@ -100,8 +100,8 @@ struct PeContext {
   const experiment::Job& job;
   const ModelConfig& config;
   ParameterSet* parameters;
-  // Of `pelab check`, which tries the encoding under masks and read-outs that are not the job's.
-  // What the encoding's file needs of a job is then not asked.
+  // True in `pelab check`, which tries the encoding under masks and read-outs that are not the
+  // job's. The needs that the encoding's file declares are then not asked.
   bool is_trial = false;
 };
 

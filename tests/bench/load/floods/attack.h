@@ -21,7 +21,7 @@ struct Target {
 // The sweep that is there before an attack. Some of its jobs are still queued.
 inline constexpr char kBaseSweep[] = "base";
 
-// What an attacker has done so far. Thread-safe.
+// The counts of what an attacker has done so far. Thread-safe.
 struct Tally {
   std::atomic<std::int64_t> connections{0};  // that were opened
   std::atomic<std::int64_t> calls{0};        // calls, requests or messages that were sent

@@ -1,4 +1,4 @@
-// What was measured of one flood, its verdict, and the table of all floods. Pure functions.
+// The measurements of one flood, its verdict, and the table of all floods. Pure functions.
 #pragma once
 
 #include <cstdint>
