@@ -1,6 +1,7 @@
 """Trainers that are forked from one that has loaded LibTorch: the same results as those that load
 it themselves, processes that look the same, and no job that suffers if one of them is killed."""
 
+import json
 import os
 import pathlib
 import shutil
@@ -11,6 +12,7 @@ import unittest.mock
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
 from pelab_harness import BIN, Case, alive, processes, tiny_sweep, wait_until  # noqa: E402
+from preloaded import Preloaded  # noqa: E402
 
 
 def parent(pid):
@@ -51,16 +53,23 @@ class Preload(Case):
 
     def test_capabilities_are_those_of_a_trainer_that_loads_libtorch(self):
         self.server()
-        agents = []
-        with unittest.mock.patch.dict(os.environ):
-            # Where OpenBLAS is older than the processor, the trainer itself sets it.
-            os.environ.pop("OPENBLAS_CORETYPE", None)
-            for mode in ("off", "on"):
-                agents.append(self.worker(mode, 1, "--preload", mode))
+        agents = [self.worker(mode, 1, "--preload", mode) for mode in ("off", "on")]
         told = wait_until(lambda: (rows := self.query("SELECT capabilities_json FROM workers"))[1:]
                           and rows, 30, "both workers")
         self.assertEqual(told[0], told[1])
         self.assertEqual([len(self.preloaded(agent)) for agent in agents], [0, 1])
+
+    def test_kernels_that_were_chosen_at_the_load_are_told(self):
+        """A trainer that was loaded with old kernels of OpenBLAS restarts itself with this
+        variable, which no request has yet."""
+        trainer = BIN / "pelab-trainer"
+        chosen = {"OPENBLAS_CORETYPE": "Haswell"}
+        with unittest.mock.patch.dict(os.environ, chosen):
+            preloaded = Preloaded(trainer)
+        with unittest.mock.patch.dict(os.environ):
+            os.environ.pop("OPENBLAS_CORETYPE", None)
+            told = json.loads(preloaded.run([trainer, "capabilities"]).stdout)
+        self.assertEqual(told["environment"], chosen)
 
     def test_trainers_look_like_others(self):
         agent = self.begin()

@@ -13,7 +13,7 @@ import traceback
 for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
     os.environ.setdefault(variable, "1")
 import torch  # noqa: E402
-from preloaded import Child  # noqa: E402
+from forked_child import Child  # noqa: E402
 
 SOURCE = pathlib.Path(__file__).resolve().parents[2]
 
@@ -29,14 +29,14 @@ def run_script(script, *arguments, folder, alone=False, timeout=120):
         sys.stderr.flush()
         pid = os.fork()
         if pid == 0:
-            _be(command, folder, alone, out.fileno(), err.fileno())
+            _become(command, folder, alone, out.fileno(), err.fileno())
         status = Child(pid, command).wait(timeout)
         out.seek(0)
         err.seek(0)
         return subprocess.CompletedProcess(command, status, out.read(), err.read())
 
 
-def _be(command, folder, alone, out, err):
+def _become(command, folder, alone, out, err):
     """Makes this process the script's, to its end."""
     status = 1
     try:

@@ -3,15 +3,14 @@ trainers"), as pelab-worker does: a test that starts it dozens of times would do
 load LibTorch."""
 
 import atexit
-import contextlib
 import ctypes
 import functools
 import os
-import select
-import signal
 import socket
 import subprocess
 import tempfile
+
+from forked_child import Child
 
 PR_SET_CHILD_SUBREAPER = 36
 
@@ -66,40 +65,3 @@ class Preloaded:
         finally:
             for descriptor in (request, go, begin):
                 os.close(descriptor)
-
-
-class Child:
-    """A process that was forked and leads a process group, as subprocess.Popen has a child."""
-
-    def __init__(self, pid, command):
-        self.pid = pid
-        self.returncode = None
-        self._command = command
-        self._ended = os.pidfd_open(pid)
-
-    def poll(self):
-        """The exit status, or None if it runs; -N if signal N has ended it."""
-        return self.returncode if self._has_ended(0) else None
-
-    def send_signal(self, number):
-        if self.poll() is None:
-            os.kill(self.pid, number)
-
-    def wait(self, timeout):
-        """The exit status. After `timeout` seconds the process is killed."""
-        if not self._has_ended(timeout):
-            self._reap()
-            raise subprocess.TimeoutExpired(self._command, timeout)
-        return self.returncode
-
-    def _has_ended(self, timeout):
-        if self.returncode is None and select.select([self._ended], [], [], timeout)[0]:
-            self._reap()
-        return self.returncode is not None
-
-    def _reap(self):
-        # No other group can have this number before the leader is waited for.
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(self.pid, signal.SIGKILL)
-        self.returncode = os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
-        os.close(self._ended)

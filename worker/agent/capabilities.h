@@ -7,9 +7,10 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
-#include "worker/agent/preloaded_trainer.h"
 
 namespace pelab::agent {
+
+class PreloadedTrainer;
 
 struct Capabilities {
   std::string json;      // the output of `pelab-trainer capabilities`, on one line
@@ -21,7 +22,7 @@ struct Capabilities {
 
 // Runs `trainer capabilities`. An error says that the trainer is missing, ended with a failure
 // (with the last part of its standard error), took longer than `timeout`, or printed something that
-// is not a JSON object. `preloaded` loads LibTorch for this already.
+// is not a JSON object. `preloaded` forks the trainer if it can.
 absl::StatusOr<Capabilities> ReadCapabilities(const std::string& trainer,
                                               PreloadedTrainer* preloaded = nullptr,
                                               absl::Duration timeout = absl::Seconds(60));

@@ -164,13 +164,16 @@ absl::StatusOr<Process> PreloadedTrainer::Fork(const SpawnOptions& options) {
     process = ErrnoStatus(errno, "cannot let a forked trainer begin");
   if (process.ok()) {
     failures_ = 0;
+    has_forked_ = true;
     return process;
   }
   running_.reset();
   ++failures_;
-  spdlog::warn("{}; {}", std::string(process.status().message()),
-               failures_ < kMostFailures ? "this trainer loads LibTorch itself"
-                                         : "from now on every trainer loads LibTorch itself");
+  const bool last = failures_ == kMostFailures;
+  spdlog::log(has_forked_ || last ? spdlog::level::warn : spdlog::level::debug, "{}; {}",
+              std::string(process.status().message()),
+              last ? "from now on every trainer loads LibTorch itself"
+                   : "this trainer loads LibTorch itself");
   return process;
 }
 

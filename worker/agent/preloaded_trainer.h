@@ -34,7 +34,8 @@ class PreloadedTrainer {
 
   // Starts a trainer as Process::Spawn does, with the same result for all who look at it.
   // `options.argv[0]` must be the trainer. If the preloaded process fails, the trainer is started
-  // in the ordinary way; after three failures in a row all others are too.
+  // in the ordinary way; after three failures in a row all others are too. Until a first fork
+  // succeeds, only the third failure is a warning: the program may be no trainer, or an older one.
   absl::StatusOr<Process> Start(const SpawnOptions& options);
 
  private:
@@ -61,6 +62,7 @@ class PreloadedTrainer {
   Mutex mutex_;
   std::optional<Running> running_ ABSL_GUARDED_BY(mutex_);
   int failures_ ABSL_GUARDED_BY(mutex_) = 0;  // in a row
+  bool has_forked_ ABSL_GUARDED_BY(mutex_) = false;
 };
 
 }  // namespace pelab::agent

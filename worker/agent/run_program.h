@@ -7,9 +7,10 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "core/base/process.h"
-#include "worker/agent/preloaded_trainer.h"
 
 namespace pelab::agent {
+
+class PreloadedTrainer;
 
 struct ProgramOutput {
   std::string out;  // whole lines
@@ -23,7 +24,7 @@ struct RunLimits {
 
 // Runs the program until it has ended with status 0. It does not get this process's token. An error
 // begins with `what` ("squeue -j 7") and says what the program did instead, with the last part of
-// its standard error. A trainer may be started by `preloaded`.
+// its standard error. `preloaded`: starts the program if this is a trainer.
 absl::StatusOr<ProgramOutput> RunProgram(SpawnOptions options, absl::string_view what,
                                          const RunLimits& limits,
                                          PreloadedTrainer* preloaded = nullptr);

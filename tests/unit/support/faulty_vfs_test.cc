@@ -5,6 +5,7 @@
 #include <SQLiteCpp/SQLiteCpp.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -14,6 +15,8 @@ namespace pelab {
 namespace {
 
 using Fault = FaultyVfs::Fault;
+
+constexpr int kIndexPart = 32'768;  // bytes that SQLite maps of a WAL index at once
 
 // A file that is opened without SQLite.
 class RawFile {
@@ -33,6 +36,12 @@ class RawFile {
   }
   int Sync() { return file()->pMethods->xSync(file(), SQLITE_SYNC_FULL); }
   int Truncate(int size) { return file()->pMethods->xTruncate(file(), size); }
+  // The first part of the WAL index.
+  char* Index() {
+    void volatile* region = nullptr;
+    EXPECT_EQ(file()->pMethods->xShmMap(file(), 0, kIndexPart, /*extend=*/1, &region), SQLITE_OK);
+    return static_cast<char*>(const_cast<void*>(region));
+  }
 
   int opened = SQLITE_ERROR;
 
@@ -57,6 +66,20 @@ TEST(FaultyVfsTest, ACrashKeepsWhatWasWrittenAPowerLossWhatWasSynced) {
   EXPECT_EQ(vfs.Read("f"), "WRITTEN");
   vfs.LosePower(0);
   EXPECT_EQ(vfs.Read("f"), "durable");
+}
+
+// SQLite uses it on its way out.
+TEST(FaultyVfsTest, AConnectionOfADeadProcessKeepsItsWalIndex) {
+  FaultyVfs vfs;
+  RawFile dead(vfs);
+  char* const index = dead.Index();
+  std::fill_n(index, kIndexPart, 'x');
+  vfs.Crash();
+  vfs.Restart();
+  RawFile next(vfs);
+  const char* const new_index = next.Index();
+  EXPECT_EQ(std::count(index, index + kIndexPart, 'x'), kIndexPart);
+  EXPECT_EQ(std::count(new_index, new_index + kIndexPart, '\0'), kIndexPart);
 }
 
 TEST(FaultyVfsTest, AfterAFailedSyncPagesAreCleanAndNotDurable) {
