@@ -171,6 +171,15 @@ class Shown(Made):
         self.assertLess(low, 100 * min(drops))
         self.assertGreater(high, 100 * max(drops))
 
+    def test_a_value_and_its_interval_stay_on_one_line(self):
+        page = self.open()
+        found = page.evaluate("[...document.querySelectorAll('#results tbody td')].filter((cell) => "
+                              "cell.textContent.includes('±')).map((cell) => "
+                              "[cell.className, getComputedStyle(cell).whiteSpace])")
+        self.assertEqual({name for name, _ in found},
+                         {"kind-interval", "kind-points_interval", "kind-mean"})
+        self.assertEqual({space for _, space in found}, {"nowrap"})
+
     def test_tables_say_what_is_there_and_what_is_not(self):
         page = self.open()
         rows = page.evaluate("[...document.querySelectorAll('#results tbody tr')].map((row) => "
