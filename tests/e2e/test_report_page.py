@@ -173,9 +173,9 @@ class Shown(Made):
 
     def test_a_value_and_its_interval_stay_on_one_line(self):
         page = self.open()
-        found = page.evaluate("[...document.querySelectorAll('#results tbody td')].filter((cell) => "
-                              "cell.textContent.includes('±')).map((cell) => "
-                              "[cell.className, getComputedStyle(cell).whiteSpace])")
+        found = page.evaluate("[...document.querySelectorAll('#results tbody td')]"
+                              ".filter((cell) => cell.textContent.includes('±'))"
+                              ".map((cell) => [cell.className, getComputedStyle(cell).whiteSpace])")
         self.assertEqual({name for name, _ in found},
                          {"kind-interval", "kind-points_interval", "kind-mean"})
         self.assertEqual({space for _, space in found}, {"nowrap"})
