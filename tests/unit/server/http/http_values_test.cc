@@ -13,8 +13,8 @@
 #include <vector>
 
 #include "core/base/mutex.h"
+#include "core/http/connection_pool.h"
 #include "server/http/answer.h"
-#include "server/http/connection_pool.h"
 #include "server/http/hosts.h"
 #include "server/http/log_text.h"
 #include "server/http/progress.h"

@@ -3,9 +3,12 @@
 #include <gtest/gtest.h>
 #include <httplib.h>
 
+#include <cstdlib>
 #include <string>
 #include <vector>
 
+#include "absl/time/clock.h"
+#include "tests/support/raw_http.h"
 #include "tests/support/status_matchers.h"
 #include "worker/agent/metrics_server.h"
 #include "worker/agent/worker_metrics.h"
@@ -81,6 +84,48 @@ TEST(MetricsServer, ServesOnePage) {
       MetricsServer::Start(*rpc::ParseAddress("127.0.0.1:" + port), [] { return ""; });
   EXPECT_THAT(taken.status(),
               StatusIs(absl::StatusCode::kUnavailable, HasSubstr("cannot listen on 127.0.0.1:")));
+}
+
+// A worker that others can reach (--metrics 0.0.0.0:7481 --insecure) also trains.
+class MetricsUnderAttack : public testing::Test {
+ protected:
+  void SetUp() override {
+    auto server = MetricsServer::Start(*rpc::ParseAddress("127.0.0.1:0", rpc::PortZero::kAllowed),
+                                       [] { return std::string("up 1\n"); });
+    ASSERT_THAT(server, IsOk());
+    server_ = *std::move(server);
+    const std::string& url = server_->url();
+    origin_ = url.substr(0, url.rfind('/'));
+  }
+  UniqueFd Dial() const {
+    return testing_support::DialLoopback(std::atoi(origin_.substr(origin_.rfind(':') + 1).c_str()));
+  }
+  static bool Send(int fd, const std::string& text) { return testing_support::SendText(fd, text); }
+
+  std::unique_ptr<MetricsServer> server_;
+  std::string origin_;
+};
+
+TEST_F(MetricsUnderAttack, HeadersEnd) {
+  const UniqueFd fd = Dial();
+  ASSERT_TRUE(Send(fd.get(), "GET /metrics HTTP/1.1\r\n"));
+  EXPECT_LT(testing_support::SendHeadersWithoutEnd(fd.get()), 32u << 20)
+      << "what the two sockets hold, and no end of it";
+  const auto page = httplib::Client(origin_).Get("/metrics");
+  ASSERT_TRUE(page);
+  EXPECT_EQ(page->status, 200);
+}
+
+TEST_F(MetricsUnderAttack, ASlowRequestEnds) {
+  const UniqueFd fd = Dial();
+  ASSERT_TRUE(Send(fd.get(), "GET /metrics HTTP/1.1\r\nX-More: "));
+  const absl::Time end = absl::Now() + absl::Seconds(60);
+  bool open = true;
+  while (open && absl::Now() < end) {
+    absl::SleepFor(absl::Milliseconds(50));
+    open = Send(fd.get(), "x");
+  }
+  EXPECT_FALSE(open) << "it sends a byte before each time limit, and would hold a thread for good";
 }
 
 }  // namespace

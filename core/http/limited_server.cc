@@ -1,4 +1,4 @@
-#include "server/http/limited_server.h"
+#include "core/http/limited_server.h"
 
 #include <sys/socket.h>
 

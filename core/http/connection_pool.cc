@@ -1,4 +1,4 @@
-#include "server/http/connection_pool.h"
+#include "core/http/connection_pool.h"
 
 #include <spdlog/spdlog.h>
 
@@ -28,8 +28,8 @@ void ConnectionPool::AddThread() {
     const absl::Time now = absl::Now();
     if (now - warned_ < kBetweenWarnings) return;
     warned_ = now;
-    spdlog::warn("no further thread for the pages: {}; {} serve them (ulimit -u, TasksMax=)",
-                 error.what(), threads_.size());
+    spdlog::warn("no further thread for HTTP: {}; {} serve it (ulimit -u, TasksMax=)", error.what(),
+                 threads_.size());
   }
 }
 

@@ -1,4 +1,4 @@
-// httplib's server with additions that a coordinator needs. All code that deals with httplib's
+// httplib's server with limits, so that a client cannot take all threads, descriptors or memory. All code that deals with httplib's
 // sockets and threads is here, in connection.h and in connection_pool.h; docs/adr/0033 lists them.
 #pragma once
 
@@ -11,9 +11,9 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/status/statusor.h"
 #include "core/base/mutex.h"
+#include "core/http/connection.h"
+#include "core/http/connection_pool.h"
 #include "core/rpc/address.h"
-#include "server/http/connection.h"
-#include "server/http/connection_pool.h"
 
 namespace pelab::http {
 

@@ -1,4 +1,4 @@
-#include "server/http/connection.h"
+#include "core/http/connection.h"
 
 #include <netdb.h>
 #include <poll.h>
