@@ -1,5 +1,6 @@
 #include "server/acceptor.h"
 
+#include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
@@ -8,6 +9,7 @@
 #include <sys/resource.h>
 #include <sys/socket.h>
 
+#include <array>
 #include <cerrno>
 #include <cstdint>
 #include <cstring>
@@ -15,6 +17,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "core/base/clock.h"
 #include "core/base/status.h"
 #include "core/rpc/channel.h"
 #include "server/limits.h"
@@ -44,6 +47,17 @@ bool IsShortage(int error) {
   return error == EMFILE || error == ENFILE || error == ENOBUFS || error == ENOMEM;
 }
 
+// The address without the port. Peers of a Unix socket have none.
+std::string HostOf(const sockaddr_storage& peer, socklen_t size) {
+  std::array<char, NI_MAXHOST> host{};
+  if (peer.ss_family == AF_UNIX ||
+      getnameinfo(reinterpret_cast<const sockaddr*>(&peer), size, host.data(), host.size(), nullptr,
+                  0, NI_NUMERICHOST) != 0) {
+    return "";
+  }
+  return host.data();
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Acceptor>> Acceptor::Take(const rpc::Address& address) {
@@ -53,7 +67,8 @@ absl::StatusOr<std::unique_ptr<Acceptor>> Acceptor::Take(const rpc::Address& add
 
 Acceptor::~Acceptor() { Stop(); }
 
-absl::Status Acceptor::Start(std::unique_ptr<Connections> connections) {
+absl::Status Acceptor::Start(std::unique_ptr<Connections> connections,
+                             const std::optional<RecentConnections::Limits>& limits) {
   ending_.Reset(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   if (!ending_) return ErrnoStatus(errno, "cannot make an event");
   for (const UniqueFd& socket : bound_.sockets) {
@@ -62,6 +77,7 @@ absl::Status Acceptor::Start(std::unique_ptr<Connections> connections) {
     }
   }
   connections_ = std::move(connections);
+  if (limits) recent_.emplace(*limits);
   thread_ = std::thread([this] { Run(); });
   return absl::OkStatus();
 }
@@ -98,7 +114,10 @@ void Acceptor::Run() {
 // False if something is short that others may give back.
 bool Acceptor::AcceptAll(int listener) {
   while (true) {
-    UniqueFd fd(accept4(listener, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
+    sockaddr_storage peer{};
+    socklen_t size = sizeof(peer);
+    UniqueFd fd(
+        accept4(listener, reinterpret_cast<sockaddr*>(&peer), &size, SOCK_NONBLOCK | SOCK_CLOEXEC));
     if (!fd) {
       if (errno == EAGAIN || errno == EWOULDBLOCK) return true;
       if (!IsShortage(errno)) continue;
@@ -107,6 +126,10 @@ bool Acceptor::AcceptAll(int listener) {
     }
     if (fd.get() >= DescriptorsForConnections()) {
       Refuse(absl::StrCat(fd.get(), " of ", DescriptorLimit(), " descriptors are in use"));
+      continue;
+    }
+    if (recent_ && !recent_->Admit(HostOf(peer, size), SystemClock::Instance().Monotonic())) {
+      Refuse("there are too many, or too many of one address");
       continue;
     }
     const int timeout = rpc::kKeepaliveTimeoutMs;

@@ -1,12 +1,14 @@
 // Accepts connections for gRPC. The listener of gRPC 1.51 ends for good when accept() fails, for
 // example because all descriptors are in use for a moment: the coordinator would then live on
 // without being reachable. This one waits and continues, and it leaves some descriptors free for
-// the database and its files.
+// the database and its files. It can also bound the connections of an address that has no
+// principals.
 #pragma once
 
 #include <grpcpp/server_builder.h>
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
 #include <utility>
@@ -17,6 +19,7 @@
 #include "absl/time/time.h"
 #include "core/base/unique_fd.h"
 #include "server/listen.h"
+#include "server/recent_connections.h"
 
 namespace pelab {
 
@@ -32,8 +35,9 @@ class Acceptor {
   const rpc::Address& address() const { return bound_.address; }  // with the actual port
 
   // Lets clients connect, and gives their connections to `connections`, which a started server
-  // made. Call once.
-  absl::Status Start(std::unique_ptr<Connections> connections);
+  // made. A connection above the limits is closed at once. Call once.
+  absl::Status Start(std::unique_ptr<Connections> connections,
+                     const std::optional<RecentConnections::Limits>& limits = std::nullopt);
 
   // Closes the address; connections that exist go on. Removes the file of a Unix socket.
   void Stop();
@@ -46,6 +50,7 @@ class Acceptor {
 
   BoundAddress bound_;
   std::unique_ptr<Connections> connections_;
+  std::optional<RecentConnections> recent_;
   UniqueFd ending_;  // readable when Stop was called
   std::thread thread_;
   absl::Time warned_ = absl::InfinitePast();

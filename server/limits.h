@@ -100,8 +100,13 @@ inline constexpr std::size_t kDrainedBytes =
 // Connections, and what gRPC may use for all of them together. docs/security.md lists them.
 inline constexpr int kOwnDescriptors = 64;  // descriptors that connections leave free for files
 inline constexpr int kRpcThreads = 512;     // threads that answer calls; further calls are refused
-inline constexpr std::size_t kRpcBytes = 768 << 20;      // bytes of messages being read or sent
-inline constexpr std::size_t kHealthBytes = 16 << 20;    // the same at the address of --health
+inline constexpr std::size_t kRpcBytes = 768 << 20;    // bytes of messages being read or sent
+inline constexpr std::size_t kHealthBytes = 16 << 20;  // the same at the address of --health
+// Connections to the address of --health: how long one lives, and how many are open.
+inline constexpr int kHealthConnectionMs = 5'000;
+inline constexpr int kHealthGraceMs = 1'000;  // for a check that is under way at the end
+inline constexpr std::size_t kHealthConnections = 256;
+inline constexpr std::size_t kHealthOfAddress = 64;
 inline constexpr std::size_t kUntakenBytes = 128 << 20;  // bytes of answers that nobody takes
 inline constexpr int kStreamsOfConnection = 256;         // calls that one connection has open
 

@@ -2,11 +2,14 @@
 // Others are served meanwhile, or at the latest when these peers have been given up.
 #include <fcntl.h>
 #include <gmock/gmock.h>
+#include <netinet/in.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 
+#include <algorithm>
 #include <atomic>
+#include <cerrno>
 #include <cstdint>
 
 #include "absl/strings/match.h"
@@ -23,6 +26,7 @@ namespace {
 using testing::HasSubstr;
 using testing_support::Http2Peer;
 
+constexpr absl::Duration kShort = absl::Milliseconds(50);
 constexpr char kListSweeps[] = "/pelab.v1.Sweeps/ListSweeps";
 constexpr char kSubmit[] = "/pelab.v1.Sweeps/Submit";
 
@@ -42,13 +46,55 @@ class DescriptorLimit {
 
 class ShortageTest : public CoordinatorTest {
  protected:
-  UniqueFd Dial() const {
+  // `file`: that of the socket, in the test's folder.
+  UniqueFd Dial(const std::string& file = "s") const {
     UniqueFd fd(socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
     sockaddr_un name{.sun_family = AF_UNIX};
-    const std::string path = directory_ + "/s";
+    const std::string path = directory_ + "/" + file;
     path.copy(name.sun_path, sizeof(name.sun_path) - 1);
     if (fd && connect(fd.get(), reinterpret_cast<sockaddr*>(&name), sizeof(name)) != 0) fd.Reset();
     return fd;
+  }
+  // What gRPC said first is passed over.
+  UniqueFd DialTcp() const {
+    UniqueFd fd(socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+    sockaddr_in name{};
+    name.sin_family = AF_INET;
+    name.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    const rpc::Address address = *rpc::ParseAddress(coordinator_->addresses().front());
+    name.sin_port = htons(static_cast<std::uint16_t>(address.port));
+    if (fd && connect(fd.get(), reinterpret_cast<sockaddr*>(&name), sizeof(name)) != 0 &&
+        errno != EINPROGRESS) {
+      fd.Reset();
+    }
+    return fd;
+  }
+  // Both ends are in this process, so the clients use up the descriptors of the coordinator.
+  void SpendAllDescriptors(const std::function<UniqueFd()>& dial) {
+#if defined(__SANITIZE_ADDRESS__)
+    GTEST_SKIP() << "UBSan needs a descriptor for its checks";
+#endif
+    Submit(Document("s"), "a");
+    std::vector<UniqueFd> silent;
+    const DescriptorLimit limit(512);
+    for (UniqueFd fd = dial(); fd; fd = dial()) silent.push_back(std::move(fd));
+    EXPECT_GT(silent.size(), 100u);
+    absl::SleepFor(absl::Milliseconds(300));  // the coordinator tries to accept them, and fails
+    EXPECT_EQ(GetSweep("s").cells(), 4u) << "who is connected is served";
+    silent.clear();
+    Connect(coordinator_->addresses().front());
+    EXPECT_EQ(Submit(Document("t"), "b").counts().new_jobs(), 0u) << "a new connection is accepted";
+  }
+  static bool IsClosed(const UniqueFd& fd) {
+    char bytes[4096];
+    ssize_t got = 0;
+    do {
+      got = recv(fd.get(), bytes, sizeof(bytes), MSG_DONTWAIT);
+    } while (got > 0);
+    return got == 0 || errno != EAGAIN;
+  }
+  static int Closed(const std::vector<UniqueFd>& all) {
+    return static_cast<int>(std::count_if(all.begin(), all.end(), IsClosed));
   }
   // A coordinator under a sanitizer, on a busy machine, pauses as long as a silent peer would.
   void RestartWithPatience(absl::Duration patience) {
@@ -58,23 +104,15 @@ class ShortageTest : public CoordinatorTest {
   }
 };
 
-// Both ends are in this process, so the clients use up the descriptors of the coordinator.
 TEST_F(ShortageTest, ConnectionsThatTookAllDescriptorsAreForgottenOnceTheyAreGone) {
-#if defined(__SANITIZE_ADDRESS__)
-  GTEST_SKIP() << "UBSan needs a descriptor for its checks";
-#endif
-  Submit(Document("s"), "a");
-  std::vector<UniqueFd> silent;
-  {
-    const DescriptorLimit limit(512);
-    for (UniqueFd fd = Dial(); fd; fd = Dial()) silent.push_back(std::move(fd));
-    EXPECT_GT(silent.size(), 100u);
-    absl::SleepFor(absl::Milliseconds(300));  // the coordinator tries to accept them, and fails
-    EXPECT_EQ(GetSweep("s").cells(), 4u) << "who is connected is served";
-    silent.clear();
-    Connect(coordinator_->addresses().front());
-    EXPECT_EQ(Submit(Document("t"), "b").counts().new_jobs(), 0u) << "a new connection is accepted";
-  }
+  SpendAllDescriptors([this] { return Dial(); });
+}
+
+TEST_F(ShortageTest, ConnectionsThatTookAllDescriptorsOverTcpAreForgottenToo) {
+  coordinator_.reset();
+  options_.listen = {*rpc::ParseAddress("127.0.0.1:0", rpc::PortZero::kAllowed)};
+  Start();
+  SpendAllDescriptors([this] { return DialTcp(); });
 }
 
 TEST_F(ShortageTest, ConnectionsLeaveDescriptorsForFiles) {
@@ -90,13 +128,33 @@ TEST_F(ShortageTest, ConnectionsLeaveDescriptorsForFiles) {
   int closed = 0;
   const absl::Time deadline = absl::Now() + kPatience;
   while (closed == 0 && absl::Now() < deadline) {
-    for (const UniqueFd& fd : silent) {
-      char byte = 0;
-      if (recv(fd.get(), &byte, 1, MSG_DONTWAIT | MSG_PEEK) == 0) ++closed;
-    }
+    closed = Closed(silent);
   }
   EXPECT_GT(closed, 0) << "those above the limit are refused, not kept waiting";
   EXPECT_EQ(GetSweep("s").cells(), 4u);
+}
+
+// Nobody needs a token there.
+TEST_F(ShortageTest, TheAddressOfHealthChecksTakesFewDescriptors) {
+  coordinator_.reset();
+  options_.health = *rpc::ParseAddress("unix:" + directory_ + "/health");
+  Start();
+  Submit(Document("s"), "a");
+  std::vector<UniqueFd> silent;
+  for (int i = 0; i < 200; ++i) silent.push_back(Dial("health"));
+  const int most = static_cast<int>(limits::kHealthOfAddress);
+  absl::Time deadline = absl::Now() + kPatience;
+  while (Closed(silent) < 200 - most && absl::Now() < deadline) absl::SleepFor(kShort);
+  EXPECT_EQ(Closed(silent), 200 - most);
+  Connect(coordinator_->addresses().front());
+  EXPECT_EQ(Submit(Document("t"), "b").counts().new_jobs(), 0u) << "others connect meanwhile";
+  // Those that were taken end by themselves, and then there is room for a check.
+  deadline = absl::Now() + kPatience;
+  while (Closed(silent) < 200 && absl::Now() < deadline) absl::SleepFor(kShort);
+  EXPECT_EQ(Closed(silent), 200);
+  const auto probe =
+      grpc::CreateChannel("unix:" + directory_ + "/health", grpc::InsecureChannelCredentials());
+  EXPECT_TRUE(probe->WaitForConnected(absl::ToChronoTime(absl::Now() + kPatience)));
 }
 
 TEST_F(ShortageTest, CallsThatAreResetAtOnceMakeNoThreads) {
