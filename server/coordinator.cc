@@ -500,6 +500,7 @@ void Coordinator::Stop() {
     parts_->server.reset();
     parts_->poller.reset();
   }
+  parts_->gate.RecordRefusals();
   parts_->expander.Stop();
   parts_->collector.Stop();
   parts_->writer.Stop();

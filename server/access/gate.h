@@ -44,6 +44,9 @@ class Gate {
   void CountRefusals(std::function<void(absl::string_view path, absl::StatusCode code)> count) {
     count_refusal_ = std::move(count);
   }
+  // Records the refusals of the last second too. To be called when calls are not answered any more,
+  // and before the journal stops.
+  void RecordRefusals() { refusals_.FlushAll(); }
   // For grpc::ServerBuilder. Ends open streams whose principal may not make them any more.
   std::unique_ptr<grpc::experimental::ServerInterceptorFactoryInterface> Interceptor() {
     return open_calls_.Factory();

@@ -31,6 +31,11 @@ void Refusals::Flush() {
   if (absl::ToUnixSeconds(clock_.Wall()) != second_) FlushLocked();
 }
 
+void Refusals::FlushAll() {
+  MutexLock lock(&mutex_);
+  FlushLocked();
+}
+
 void Refusals::FlushLocked() {
   if (only_counted_ == 0) return;
   Record({.at = absl::ToUnixMillis(clock_.Wall()),

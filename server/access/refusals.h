@@ -19,8 +19,10 @@ class Refusals {
 
   // `refusal` has an outcome.
   void Add(store::RecordAct refusal);
-  // Records how many were only counted. Call it about once a second.
+  // Records how many were only counted in a second that is over. Call it about once a second.
   void Flush();
+  // The same for all of them, when no further call is answered.
+  void FlushAll();
 
  private:
   void FlushLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

@@ -7,6 +7,7 @@
 #include "core/db/check/check.h"
 #include "server/limits.h"
 #include "tests/contract/rpc/identity_fixture.h"
+#include "tests/support/logged.h"
 
 namespace pelab {
 namespace {
@@ -259,9 +260,16 @@ TEST_F(PrincipalsTest, WhatPeopleDoIsRecordedInAChain) {
 // Somebody who is refused again and again fills no disk.
 TEST_F(PrincipalsTest, ManyRefusalsAreCounted) {
   BeginIdentity();
-  const Channel nobody = With("a-token-that-nobody-gave");
   constexpr int kCalls = 300;
-  for (int i = 0; i < kCalls; ++i) EXPECT_FALSE(List(nobody).ok());
+  coordinator_.reset();
+  const std::string log = testing_support::Logged([&] {
+    Start();
+    const Channel nobody = With("a-token-that-nobody-gave");
+    for (int i = 0; i < kCalls; ++i) EXPECT_FALSE(List(nobody).ok());
+    coordinator_.reset();
+  });
+  EXPECT_THAT(log, HasSubstr("wrong tokens so far"));
+  Start();
   const auto count = [this](std::int64_t* rows) {
     std::int64_t refused = 0;
     *rows = 0;

@@ -6,8 +6,6 @@
 #include <grpcpp/health_check_service_interface.h>
 #include <grpcpp/security/auth_metadata_processor.h>
 #include <gtest/gtest.h>
-#include <spdlog/sinks/ostream_sink.h>
-#include <spdlog/spdlog.h>
 
 #include <algorithm>
 #include <cstdlib>
@@ -25,12 +23,14 @@
 #include "core/rpc/secrets.h"
 #include "core/rpc/status.h"
 #include "pelab/v1/results.grpc.pb.h"
+#include "tests/support/logged.h"
 #include "tests/support/status_matchers.h"
 #include "tests/support/temp_dir.h"
 
 namespace pelab::rpc {
 namespace {
 
+using pelab::testing_support::Logged;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
@@ -245,17 +245,6 @@ TEST_F(ChannelTest, ACertificateThatCannotBeUsedIsRefusedAtTheStart) {
 
 class SecretsTest : public testing::Test {
  protected:
-  // What is logged while `act` runs.
-  static std::string Logged(const std::function<void()>& act) {
-    std::ostringstream text;
-    const auto before = spdlog::default_logger();
-    spdlog::set_default_logger(std::make_shared<spdlog::logger>(
-        "test", std::make_shared<spdlog::sinks::ostream_sink_mt>(text)));
-    act();
-    spdlog::set_default_logger(before);
-    return text.str();
-  }
-
   TempDir dir_;
 };
 
@@ -274,6 +263,20 @@ TEST_F(SecretsTest, AFileThatEverybodyCanReadIsToldOf) {
   EXPECT_EQ(Logged(open), "");
   ASSERT_THAT(WriteFileAtomically(dir_ / "token", kToken, 0644), IsOk());
   EXPECT_THAT(Logged(open), HasSubstr("every user of this host can read"));
+}
+
+TEST_F(ChannelTest, AKeyThatEverybodyCanReadIsToldOf) {
+  MakeCertificate();
+  const auto check = [&] {
+    EXPECT_THAT(CheckServerSecurity({dir_ / "cert.pem", dir_ / "key.pem"},
+                                    *ParseAddress("localhost:0", PortZero::kAllowed)),
+                IsOk());
+  };
+  std::filesystem::permissions(dir_ / "key.pem", std::filesystem::perms(0600));
+  EXPECT_EQ(Logged(check), "");
+  std::filesystem::permissions(dir_ / "key.pem", std::filesystem::perms(0644));
+  EXPECT_THAT(Logged(check),
+              AllOf(HasSubstr("every user of this host can read"), HasSubstr("key.pem")));
 }
 
 TEST_F(ChannelTest, OtherAddressesNeedTlsOrAnExplicitWord) {

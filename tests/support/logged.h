@@ -1,0 +1,25 @@
+// What is logged while something runs.
+#pragma once
+
+#include <spdlog/sinks/ostream_sink.h>
+#include <spdlog/spdlog.h>
+
+#include <functional>
+#include <memory>
+#include <sstream>
+#include <string>
+
+namespace pelab::testing_support {
+
+// No thread that exists before or afterwards may log: spdlog's default logger is replaced meanwhile.
+inline std::string Logged(const std::function<void()>& act) {
+  std::ostringstream text;
+  const auto before = spdlog::default_logger();
+  spdlog::set_default_logger(std::make_shared<spdlog::logger>(
+      "test", std::make_shared<spdlog::sinks::ostream_sink_mt>(text)));
+  act();
+  spdlog::set_default_logger(before);
+  return text.str();
+}
+
+}  // namespace pelab::testing_support
