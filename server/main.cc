@@ -7,11 +7,14 @@
 #include <cstdint>
 #include <cstdio>
 #include <system_error>
+#include <thread>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/synchronization/mutex.h"
 #include "core/base/logging.h"
+#include "core/base/mutex.h"
 #include "core/base/service_notify.h"
 #include "core/base/shutdown.h"
 #include "core/base/standard_descriptors.h"
@@ -33,14 +36,24 @@ void WarnIfFailed(const absl::Status& status) {
 // gRPC's own messages are only useful for debugging.
 void LogOfGrpc(gpr_log_func_args* args) { spdlog::debug("grpc: {}", args->message); }
 
-absl::StatusOr<std::unique_ptr<pelab::Coordinator>> Start(
-    const pelab::CoordinatorOptions& options) {
+// Threads that the coordinator has before its first connection, and a few more.
+constexpr int kThreads = 32;
+
+// RESOURCE_EXHAUSTED if the system does not give them. gRPC would end the process without a word.
+absl::Status CheckThreads() {
+  pelab::Notification all_there;
+  std::vector<std::thread> threads;
+  absl::Status status;
   try {
-    return pelab::Coordinator::Start(options);
+    while (threads.size() < kThreads) threads.emplace_back([&] { all_there.Wait(); });
   } catch (const std::system_error& error) {
-    return absl::ResourceExhaustedError(
-        absl::StrCat("cannot start a thread: ", error.what(), " (ulimit -u, TasksMax=)"));
+    status = absl::ResourceExhaustedError(absl::StrCat("cannot start a thread, after ",
+                                                       threads.size(), " of ", kThreads, ": ",
+                                                       error.what(), " (ulimit -u, TasksMax=)"));
   }
+  all_there.Notify();
+  for (std::thread& thread : threads) thread.join();
+  return status;
 }
 
 // Waits for a request to end. Meanwhile the service manager hears that the threads work.
@@ -54,7 +67,7 @@ void Wait(pelab::Coordinator& coordinator, const pelab::ServiceManager& manager,
 
 int Serve(const pelab::ServerOptions& options, const pelab::ServiceManager& manager,
           pelab::ShutdownSignal& shutdown) {
-  absl::StatusOr<std::unique_ptr<pelab::Coordinator>> coordinator = Start(options.coordinator);
+  auto coordinator = pelab::Coordinator::Start(options.coordinator);
   if (!coordinator.ok()) {
     return Fail(coordinator.status(), absl::IsInvalidArgument(coordinator.status()) ? 2 : 1);
   }
@@ -100,6 +113,7 @@ int main(int argc, char** argv) {
   absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
   // SQLite would count its memory under a lock at every allocation, and nobody asks for the count.
   sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0);
+  if (const absl::Status status = CheckThreads(); !status.ok()) return Fail(status, 1);
   pelab::ShutdownSignal shutdown;
   if (options.parent_fd >= 0) {
     if (const absl::Status status = shutdown.WatchParent(options.parent_fd); !status.ok()) {

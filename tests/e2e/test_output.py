@@ -12,6 +12,7 @@ import unittest
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
 from pelab_harness import BIN, Case, tiny_sweep, wait_until  # noqa: E402
 
+NOBODY = 65534  # the id of the user who owns nothing
 POPULATE = BIN.parent / "tests/pelab-populate"
 COMMANDS = [["--help"], ["--version"], ["results", "--help"], ["catalog"],
             ["catalog", "pe", "rope"], ["completion", "bash"], ["status"], ["status", "tiny"],
@@ -131,6 +132,35 @@ class Output(Case):
         self.started.append(server)
         wait_until(lambda: self.pelab("status").returncode == 0, 20, "the coordinator")
         self.assertEqual(resource.prlimit(server.pid, resource.RLIMIT_NOFILE), (1024, 1024))
+
+    @unittest.skipUnless(os.geteuid() == 0, "only root can run programs as another user")
+    def test_a_coordinator_without_threads_says_so(self):
+        self.folder.chmod(0o777)
+
+        def serve_as_nobody(threads, *words):
+            def become_nobody():
+                os.setgroups([])
+                os.setgid(NOBODY)
+                os.setuid(NOBODY)
+                resource.setrlimit(resource.RLIMIT_NPROC, (threads, threads))
+            return subprocess.run([BIN / "pelab-server", *words], cwd=self.folder,
+                                  env=self.environment, stdin=subprocess.DEVNULL,
+                                  capture_output=True, text=True, timeout=60,
+                                  preexec_fn=become_nobody)
+
+        try:
+            if serve_as_nobody(1, "--version").returncode != 0:
+                self.skipTest("a program with sanitizers needs threads of its own")
+        except PermissionError:
+            self.skipTest("other users cannot run the programs here")
+        for threads in (1, 8, 16):  # at 16, gRPC ended the process
+            result = serve_as_nobody(threads, "--db", self.folder / "n.db", "--listen",
+                                     self.socket)
+            self.assertEqual(result.returncode, 1, result.stderr)
+            last = result.stderr.splitlines()[-1]
+            self.assertRegex(last, r"^pelab-server: cannot start a thread, after \d+ of \d+: .*"
+                                   r"\(ulimit -u, TasksMax=\)$")
+            self.assertFalse((self.folder / "n.db").exists(), "nothing is begun")
 
     def test_a_reader_that_goes_away_is_no_error(self):
         for command in (["jobs"], ["jobs", "--output", "json"],
