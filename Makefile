@@ -86,11 +86,13 @@ test: build
 
 # FAULT_ROUNDS and PELAB_FAULT_SEED may be set; a test that fails prints the seed that repeats it.
 FAULT_ROUNDS ?= 200
+# The Python that CMake found for the tests; any other one may lack numpy.
+NUMPY_PYTHON = $$(sed -n 's/^PELAB_NUMPY_PYTHON:[^=]*=//p' $(BUILD)/CMakeCache.txt)
 fault: build
 	@for test in kill_loops silence full_disk damage clock settle; do \
 	  echo "tests/fault/test_$$test.py"; \
 	  PELAB_FAULT_ROUNDS=$(FAULT_ROUNDS) PELAB_BIN=$(BUILD)/bin PYTHONDONTWRITEBYTECODE=1 \
-	    python3 tests/fault/test_$$test.py || exit 1; \
+	    $(NUMPY_PYTHON) tests/fault/test_$$test.py || exit 1; \
 	done
 
 .PHONY: releases
