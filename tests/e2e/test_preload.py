@@ -28,10 +28,10 @@ class Preload(Case):
     def preloaded(self, agent):
         return [pid for pid in processes("pelab-trainer", " preload") if parent(pid) == agent.pid]
 
-    def begin(self, *options, epochs=400, seeds="0..1"):
+    def begin(self, *options, epochs=400, seeds="0..1", env=None):
         """Starts a coordinator, a worker and a sweep of long jobs, and waits until both train."""
         self.server()
-        agent = self.worker("w", 2, *options)
+        agent = self.worker("w", 2, *options, env=env)
         self.submit(tiny_sweep(epochs=epochs, train_examples=256, pes="[rope]", seeds=seeds))
         wait_until(lambda: self.query("SELECT count(DISTINCT job_id) FROM v_curves")[0][0] == 2, 60,
                    "the first epochs of two jobs")
@@ -72,12 +72,14 @@ class Preload(Case):
         self.assertEqual(told["environment"], chosen)
 
     def test_trainers_look_like_others(self):
-        agent = self.begin()
+        agent = self.begin(env={"PELAB_TOKEN": "a-token-that-no-trainer-may-see"})
+        self.assertIn("PELAB_TOKEN", variables(agent.pid))
         (preloaded,) = self.preloaded(agent)
         trainers = self.trainers()
         self.assertEqual(len(trainers), 2)
         ids = {variables(preloaded)["PELAB_TRAINER_ID"]}
         for pid in trainers:
+            self.assertNotIn("PELAB_TOKEN", variables(pid))
             self.assertEqual(parent(pid), agent.pid)
             self.assertEqual(os.getpgid(pid), pid, "each has a process group of its own")
             words = pathlib.Path(f"/proc/{pid}/cmdline").read_bytes().rstrip(b"\0").split(b"\0")

@@ -1,7 +1,9 @@
 #include "tests/support/fake_service.h"
 
+#include <grpc/grpc.h>
 #include <grpcpp/grpcpp.h>
 
+#include <atomic>
 #include <fstream>
 #include <mutex>
 #include <utility>
@@ -18,6 +20,7 @@ namespace {
 
 // Small pages, so that joining pages is tested too.
 constexpr int kPage = 2;
+constexpr int kMostPieces = 20'000;  // of 64 KiB
 
 template <typename Request>
 Request Small(const Request& request) {
@@ -86,6 +89,7 @@ class ResultsForTest final : public v1::Results::Service {
                            grpc::ServerWriter<v1::ArtifactChunk>* w) override {
     std::ifstream file(db::ArtifactPath(database_, q->sha256()).value_or(""), std::ios::binary);
     if (!file) return rpc::ToGrpc(absl::NotFoundError("no stored file " + q->sha256()));
+    if (without_end_) return WriteUntilRefused(w);
     for (char byte = 0; file.get(byte);) {
       v1::ArtifactChunk chunk;
       chunk.set_data(std::string(1, byte));
@@ -107,12 +111,27 @@ class ResultsForTest final : public v1::Results::Service {
     return grpc::Status::OK;
   }
 
+  std::shared_ptr<const std::atomic<int>> SendFilesWithoutEnd() {
+    without_end_ = true;
+    return pieces_;
+  }
+
  private:
+  // A bounded loop, in case nobody ends it.
+  grpc::Status WriteUntilRefused(grpc::ServerWriter<v1::ArtifactChunk>* w) {
+    v1::ArtifactChunk chunk;
+    chunk.set_data(std::string(64 << 10, 'x'));
+    while (*pieces_ < kMostPieces && w->Write(chunk)) ++*pieces_;
+    return grpc::Status::OK;
+  }
+
   std::string database_;
   db::Reader& reader_;
   std::mutex& mutex_;
   std::function<absl::Status(int page)> on_curves_;
   int curve_pages_ = 0;
+  std::atomic<bool> without_end_ = false;
+  const std::shared_ptr<std::atomic<int>> pieces_ = std::make_shared<std::atomic<int>>(0);
 };
 
 class SweepsForTest final : public v1::Sweeps::Service {
@@ -195,6 +214,9 @@ struct ServiceForTest::State {
 
 ServiceForTest::ServiceForTest(const std::string& database, const std::string& socket)
     : address_("unix:" + socket) {
+  // gRPC stays initialized: shutting it down may wait 10 s for one of its own threads.
+  static const bool kept = (grpc_init(), true);
+  (void)kept;
   state_ = std::make_unique<State>(database, db::Reader::Open(database).value());
   grpc::ServerBuilder builder;
   builder.AddListeningPort(address_, grpc::InsecureServerCredentials());
@@ -202,6 +224,10 @@ ServiceForTest::ServiceForTest(const std::string& database, const std::string& s
   builder.RegisterService(&state_->sweeps);
   builder.RegisterService(&state_->admin);
   state_->server = builder.BuildAndStart();
+}
+
+std::shared_ptr<const std::atomic<int>> ServiceForTest::SendFilesWithoutEnd() {
+  return state_->results.SendFilesWithoutEnd();
 }
 
 void ServiceForTest::OnCurves(std::function<absl::Status(int page)> on_curves) {

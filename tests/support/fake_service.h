@@ -2,6 +2,7 @@
 // the reader that the real coordinator uses.
 #pragma once
 
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <string>
@@ -19,6 +20,8 @@ class ServiceForTest {
   // Sets a function that is called before each page of curves, which it receives as a number from
   // 0. Its error becomes the answer.
   void OnCurves(std::function<absl::Status(int page)> on_curves);
+  // From now on, files have no end. Returns how many pieces were sent.
+  std::shared_ptr<const std::atomic<int>> SendFilesWithoutEnd();
   // Adds or replaces a principal of its Admin service (fake_admin.h).
   void PutPrincipal(const v1::Principal& principal);
 

@@ -237,6 +237,23 @@ TEST_F(ApiTest, PagesGiveEachRowOnce) {
   EXPECT_EQ(Get("/sweeps/api/jobs?where=")["jobs"].size(), 4U);
 }
 
+TEST_F(ApiTest, LongConditionsAreAnsweredOrRefused) {
+  const auto repeated = [](const std::string& first, const std::string& more, int count) {
+    std::string text = first;
+    for (int i = 1; i < count; ++i) text += more;
+    return "/sweeps/api/jobs?where=" + text;
+  };
+  // SQLite's parser gave up at 88 terms that were joined one by one.
+  for (const int terms : {88, 300}) {
+    EXPECT_EQ(Get(repeated("seed%3D1", "%20or%20seed%3D1", terms))["jobs"].size(), 2U) << terms;
+  }
+  EXPECT_EQ(Get(repeated("seed%20in%20(1", ",1", 1000) + ")")["jobs"].size(), 2U);
+  const HttpAnswer members = Ask("/api/v1" + repeated("seed%20in%20(1", ",1", 1001) + ")");
+  EXPECT_EQ(members.status, 400);
+  EXPECT_THAT(members.json().value("error", ""), HasSubstr("at most 1000"));
+  EXPECT_EQ(Ask("/api/v1" + repeated("seed%3D1", "%20or%20seed%3D1", 900)).status, 414);
+}
+
 TEST_F(ApiTest, ErrorsAreSentences) {
   const auto expect = [&](const std::string& path, int status, const std::string& sentence) {
     const HttpAnswer answer = Ask(path);

@@ -1,5 +1,7 @@
 // Later attempts of a job: they keep the settings of the first attempt; and the budgets for lost
 // attempts.
+#include <limits>
+
 #include "tests/contract/store/store_fixture.h"
 
 namespace pelab::store {
@@ -30,6 +32,22 @@ TEST_P(ExecutionTest, LaterAttemptsComputeAsTheFirst) {
   EXPECT_EQ(Event(right.Next(StartedEvent(1, 3, "{}", first))).status, EventStored::kStored);
   EXPECT_EQ(Text("SELECT execution_json FROM jobs"),
             R"({"threads":2,"micro_batch":64,"packing":1})");
+}
+
+// Whatever the first hello says would be the settings of all later attempts.
+TEST_P(ExecutionTest, SettingsThatCannotBeAreNotTheJobs) {
+  constexpr int kHuge = std::numeric_limits<int>::max();
+  std::int64_t job_id = 0;
+  for (const Execution& bad : {Execution{-4, -1, -7}, Execution{kHuge, kHuge, kHuge},
+                               Execution{2, -1, 1}, Execution{2, 64, 65}}) {
+    Submit(absl::StrCat("a", ++job_id), {Cell(job_id, absl::StrCat("k", job_id))});
+    Attempt attempt = Assign(job_id, 100 + job_id);
+    EXPECT_EQ(Event(attempt.Next(StartedEvent(0, 3, "{}", bad))).status, EventStored::kSuperseded);
+    EXPECT_EQ(Text(absl::StrCat("SELECT execution_json IS NULL FROM jobs WHERE job_id = ", job_id)),
+              "1");
+    EXPECT_THAT(Text(absl::StrCat("SELECT error FROM attempts WHERE job_id = ", job_id)),
+                HasSubstr("allowed: an integer from"));
+  }
 }
 
 // SQLite refuses a whole query for one unreadable text: without this no job would be assigned.

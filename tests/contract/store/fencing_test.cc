@@ -176,6 +176,8 @@ TEST_P(FencingTest, EventsThatCannotBeEndTheAttempt) {
       FromText<v1::Epoch>("epoch: 1 train_correct: 5 train_total: 4 test_correct: 1 test_total: 4"),
       FromText<v1::Epoch>("epoch: 1 train_loss: -1 train_total: 4 test_total: 4"),
       FromText<v1::Epoch>("epoch: 1 train_total: 9223372036854775807 test_total: 4"),
+      FromText<v1::Epoch>("epoch: 1 learning_rate: -1 train_total: 4 test_total: 4"),
+      FromText<v1::Epoch>("epoch: 1 seconds: -0.5 train_total: 4 test_total: 4"),
       SucceededEvent(-5),
       SucceededEvent(std::numeric_limits<double>::infinity()),
   };

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <sstream>
 
@@ -164,6 +165,17 @@ TEST_F(RemoteTest, ArtifactsCrossTheWire) {
   std::stringstream text;
   text << std::ifstream(out).rdbuf();
   EXPECT_EQ(text.str(), ArtifactForTest(2));
+}
+
+TEST_F(RemoteTest, AFileThatNeverEndsIsCutOff) {
+  const auto pieces = service_->SendFilesWithoutEnd();
+  const std::string out = file_.directory() + "/got";
+  const CliResult got = Remote({"artifacts", "2", "get", "weights.safetensors", "--out", out});
+  EXPECT_EQ(got.code, 1);
+  EXPECT_THAT(got.err, HasSubstr("more than the"));
+  EXPECT_FALSE(std::filesystem::exists(out));
+  service_.reset();  // waits for the call's end
+  EXPECT_LT(*pieces, 1'000) << "the call is cancelled, and not only ignored";
 }
 
 TEST_F(RemoteTest, WatchingEndsWithTheSweepsOutcome) {
