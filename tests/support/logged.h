@@ -11,7 +11,7 @@
 
 namespace pelab::testing_support {
 
-// No thread that exists before or afterwards may log: spdlog's default logger is replaced meanwhile.
+// spdlog's default logger is replaced meanwhile, so threads that existed before must not log.
 inline std::string Logged(const std::function<void()>& act) {
   std::ostringstream text;
   const auto before = spdlog::default_logger();
