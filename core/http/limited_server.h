@@ -1,6 +1,6 @@
-// httplib's server with limits, so that a client cannot take all threads, descriptors or memory. All
-// code that deals with httplib's sockets and threads is here, in connection.h and in
-// connection_pool.h; docs/adr/0033 lists them.
+// An httplib server with limits, so that a client cannot take all threads, descriptors or memory.
+// Only this file, connection.h and connection_pool.h deal with the sockets and threads of httplib;
+// docs/adr/0033 lists them.
 #pragma once
 
 #include <httplib.h>
