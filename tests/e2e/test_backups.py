@@ -1,7 +1,6 @@
 """Backups that the coordinator makes by itself (--backup-dir), with the real programs."""
 
 import calendar
-import ctypes
 import os
 import pathlib
 import re
@@ -11,7 +10,7 @@ import unittest
 import urllib.request
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
-from own_mounts import own_mounts  # noqa: E402
+from own_mounts import mount_tmpfs, own_mounts, unmount  # noqa: E402
 from pelab_harness import Case, tiny_sweep, trainer_environment, wait_until  # noqa: E402
 
 NAME = re.compile(r"^pelab-\d{8}T\d{6}Z\.db$")
@@ -219,19 +218,9 @@ REFUSED = own_mounts()
 class FullDiskTest(BackupsCase):
     def setUp(self):
         super().setUp()
-        self.libc = ctypes.CDLL(None, use_errno=True)
-        if not self.mount(0, f"size={DISK_BYTES}"):
-            self.skipTest(f"no tmpfs here (errno {ctypes.get_errno()})")
-
-    def mount(self, flags, data):
-        return self.libc.mount(b"tmpfs", str(self.backups).encode(), b"tmpfs", flags,
-                               data.encode()) == 0
-
-    def _clean_up(self):
-        try:
-            super()._clean_up()
-        finally:
-            self.libc.umount2(str(self.backups).encode(), 2)
+        if refused := mount_tmpfs(self.backups, f"size={DISK_BYTES}"):
+            self.skipTest(refused)
+        self.addCleanup(unmount, self.backups)
 
     def test_full_and_read_only(self):
         server = self.serve()
@@ -246,7 +235,8 @@ class FullDiskTest(BackupsCase):
         filler.unlink()
         self.check(self.wait_new(1))
         # Not while a backup is being written.
-        wait_until(lambda: self.mount(MS_RDONLY | MS_REMOUNT, ""), 20, "a read-only disk")
+        wait_until(lambda: not mount_tmpfs(self.backups, "", MS_RDONLY | MS_REMOUNT), 20,
+                   "a read-only disk")
         wait_until(lambda: "read-only file system" in self.logs().lower(), 20, "the reason")
         self.assertIsNone(server.poll())
         self.ok(self.pelab("status"))

@@ -2,7 +2,6 @@
 attempt is lost and no job fails because of it, and refusals come with a message. Once there is
 room, everything completes without help."""
 
-import ctypes
 import pathlib
 import sys
 import time
@@ -10,7 +9,7 @@ import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
 from fault_case import LEASE, FaultCase, rounds  # noqa: E402
-from own_mounts import own_mounts  # noqa: E402
+from own_mounts import mount_tmpfs, own_mounts, unmount  # noqa: E402
 from pelab_harness import tiny_sweep, wait_until  # noqa: E402
 
 EPOCHS = 24
@@ -25,17 +24,9 @@ class FullDisk(FaultCase):
         super().setUp()
         self.disk = self.folder / "disk"
         self.disk.mkdir()
-        libc = ctypes.CDLL(None, use_errno=True)
-        if libc.mount(b"tmpfs", str(self.disk).encode(), b"tmpfs", 0, b"size=24m") != 0:
-            self.skipTest(f"no tmpfs here (errno {ctypes.get_errno()})")
-        self.mounted = libc
-
-    def _clean_up(self):
-        try:
-            super()._clean_up()
-        finally:
-            if getattr(self, "mounted", None):
-                self.mounted.umount2(str(self.disk).encode(), 2)
+        if refused := mount_tmpfs(self.disk, "size=24m"):
+            self.skipTest(refused)
+        self.addCleanup(unmount, self.disk)
 
     def fill(self):
         try:

@@ -83,7 +83,8 @@ class Page:
              f"--user-data-dir={self._profile}", "about:blank"],
             pass_fds=(to_browser, from_browser), stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-            start_new_session=True, env={**os.environ, "HOME": self._profile})
+            start_new_session=True,
+            env={**os.environ, "HOME": self._profile, "TMPDIR": self._profile})
         os.close(to_browser)
         os.close(from_browser)
 
