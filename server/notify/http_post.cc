@@ -1,6 +1,7 @@
 #include "server/notify/http_post.h"
 
 #include <cstddef>
+#include <thread>
 
 #include "core/base/strings.h"
 #include "server/notify/messages.h"
@@ -51,8 +52,22 @@ absl::Status HttpPost::Post(const std::string& body) {
   httplib::Request request = MakeRequest(address_, body, status);
   if (secret_) request.headers.emplace("X-Pelab-Signature", Signature(secret_->Current(), body));
   if (!SetClient(&client)) return absl::CancelledError("the coordinator is shutting down");
+  Notification answered;
+  bool late = false;
+  // httplib bounds the time of each read alone.
+  std::thread deadline([&] {
+    late = !answered.WaitFor(most_);
+    if (late) client.stop();
+  });
   const httplib::Result result = client.send(request);
+  answered.Notify();
+  deadline.join();
   SetClient(nullptr);
+  if (result) status = result->status;  // the handler is not called if there can be no body: 204
+  if (late) {
+    return absl::UnavailableError(
+        Concat(address_.host, " takes longer than ", absl::FormatDuration(most_), " to answer"));
+  }
   if (status >= 200 && status < 300) return absl::OkStatus();
   if (status != 0) return absl::UnavailableError(Concat(address_.host, " answered ", status));
   return absl::UnavailableError(

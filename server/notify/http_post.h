@@ -5,9 +5,11 @@
 
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
+#include "absl/time/time.h"
 #include "core/base/mutex.h"
 #include "core/rpc/secrets.h"
 #include "server/notify/address.h"
@@ -24,11 +26,13 @@ inline constexpr bool kHasTls = false;
 // Post is for one thread; Stop is thread-safe.
 class HttpPost {
  public:
-  // `secret` signs the bodies; null: they are not signed.
-  HttpPost(Address address, std::shared_ptr<rpc::TokenFile> secret)
-      : address_(std::move(address)), secret_(std::move(secret)) {}
+  // `secret` signs the bodies; null: they are not signed. `most` is the time for a whole Post, so
+  // that a receiver that answers a byte at a time, or without end, keeps no thread.
+  HttpPost(Address address, std::shared_ptr<rpc::TokenFile> secret,
+           absl::Duration most = absl::Seconds(20))
+      : address_(std::move(address)), secret_(std::move(secret)), most_(most) {}
 
-  // Sends the body on a connection of its own, and waits some seconds at most for the answer. OK if
+  // Sends the body on a connection of its own, and waits some seconds for the answer. OK if
   // its status is 200 to 299. The certificate of an https address must be valid for its host, by
   // the authorities that OpenSSL trusts (SSL_CERT_FILE). Redirects are not followed: they could
   // lead anywhere. Errors name the host and never the path.
@@ -42,6 +46,7 @@ class HttpPost {
 
   const Address address_;
   const std::shared_ptr<rpc::TokenFile> secret_;
+  const absl::Duration most_;
   Mutex mutex_;
   httplib::Client* client_ ABSL_GUARDED_BY(mutex_) = nullptr;  // of the Post that is under way
   bool stopped_ ABSL_GUARDED_BY(mutex_) = false;
