@@ -36,6 +36,11 @@ void WarnIfFailed(const absl::Status& status) {
 // gRPC's own messages are only useful for debugging.
 void LogOfGrpc(gpr_log_func_args* args) { spdlog::debug("grpc: {}", args->message); }
 
+absl::Status NoThread(const std::string& when, const std::system_error& error) {
+  return absl::ResourceExhaustedError(
+      absl::StrCat("cannot start a thread", when, ": ", error.what(), " (ulimit -u, TasksMax=)"));
+}
+
 // Threads that the coordinator has before its first connection, and a few more.
 constexpr int kThreads = 32;
 
@@ -47,13 +52,21 @@ absl::Status CheckThreads() {
   try {
     while (threads.size() < kThreads) threads.emplace_back([&] { all_there.Wait(); });
   } catch (const std::system_error& error) {
-    status = absl::ResourceExhaustedError(absl::StrCat("cannot start a thread, after ",
-                                                       threads.size(), " of ", kThreads, ": ",
-                                                       error.what(), " (ulimit -u, TasksMax=)"));
+    status = NoThread(absl::StrCat(", after ", threads.size(), " of ", kThreads), error);
   }
   all_there.Notify();
   for (std::thread& thread : threads) thread.join();
   return status;
+}
+
+// Others may have taken the threads meanwhile.
+absl::StatusOr<std::unique_ptr<pelab::Coordinator>> Start(
+    const pelab::CoordinatorOptions& options) {
+  try {
+    return pelab::Coordinator::Start(options);
+  } catch (const std::system_error& error) {
+    return NoThread("", error);
+  }
 }
 
 // Waits for a request to end. Meanwhile the service manager hears that the threads work.
@@ -67,7 +80,7 @@ void Wait(pelab::Coordinator& coordinator, const pelab::ServiceManager& manager,
 
 int Serve(const pelab::ServerOptions& options, const pelab::ServiceManager& manager,
           pelab::ShutdownSignal& shutdown) {
-  auto coordinator = pelab::Coordinator::Start(options.coordinator);
+  absl::StatusOr<std::unique_ptr<pelab::Coordinator>> coordinator = Start(options.coordinator);
   if (!coordinator.ok()) {
     return Fail(coordinator.status(), absl::IsInvalidArgument(coordinator.status()) ? 2 : 1);
   }
