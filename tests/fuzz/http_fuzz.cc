@@ -10,6 +10,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <charconv>
 #include <nlohmann/json.hpp>
 
@@ -119,8 +120,11 @@ std::string Exchange(std::uint16_t port, std::string_view request) {
   char buffer[16 << 10];
   while (true) {
     pollfd readable{.fd = fd.get(), .events = POLLIN, .revents = 0};
-    Require(poll(&readable, 1, kPatienceMs) == 1, "the server answers or closes the connection");
+    const int ready = poll(&readable, 1, kPatienceMs);
+    if (ready < 0 && errno == EINTR) continue;  // libFuzzer's alarm
+    Require(ready == 1, "the server answers or closes the connection");
     const ssize_t got = recv(fd.get(), buffer, sizeof(buffer), 0);
+    if (got < 0 && errno == EINTR) continue;
     if (got <= 0) return answer;
     answer.append(buffer, static_cast<std::size_t>(got));
   }
