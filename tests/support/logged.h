@@ -1,4 +1,4 @@
-// What is logged while something runs.
+// Collects the log of a piece of a test.
 #pragma once
 
 #include <spdlog/sinks/ostream_sink.h>
@@ -11,7 +11,7 @@
 
 namespace pelab::testing_support {
 
-// spdlog's default logger is replaced meanwhile, so threads that existed before must not log.
+// Returns the log's text while `act` runs. spdlog's default logger is replaced meanwhile, so threads that existed before must not log.
 inline std::string Logged(const std::function<void()>& act) {
   std::ostringstream text;
   const auto before = spdlog::default_logger();

@@ -55,7 +55,7 @@ class ShortageTest : public CoordinatorTest {
     if (fd && connect(fd.get(), reinterpret_cast<sockaddr*>(&name), sizeof(name)) != 0) fd.Reset();
     return fd;
   }
-  // What gRPC said first is passed over.
+  // Passes over the settings that gRPC sends first.
   UniqueFd DialTcp() const {
     UniqueFd fd(socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
     sockaddr_in name{};

@@ -34,7 +34,7 @@ TEST_P(ExecutionTest, LaterAttemptsComputeAsTheFirst) {
             R"({"threads":2,"micro_batch":64,"packing":1})");
 }
 
-// Whatever the first hello says would be the settings of all later attempts.
+// The settings of the first hello are those of all later attempts.
 TEST_P(ExecutionTest, SettingsThatCannotBeAreNotTheJobs) {
   constexpr int kHuge = std::numeric_limits<int>::max();
   std::int64_t job_id = 0;
