@@ -32,8 +32,8 @@ class HttpPost {
            absl::Duration most = absl::Seconds(20))
       : address_(std::move(address)), secret_(std::move(secret)), most_(most) {}
 
-  // Sends the body on a connection of its own, and waits some seconds for the answer. OK if
-  // its status is 200 to 299. The certificate of an https address must be valid for its host, by
+  // Sends the body on a connection of its own, and waits some seconds for the answer. OK if its
+  // status is 200 to 299, even if its body does not end in time. The certificate of an https address must be valid for its host, by
   // the authorities that OpenSSL trusts (SSL_CERT_FILE). Redirects are not followed: they could
   // lead anywhere. Errors name the host and never the path.
   absl::Status Post(const std::string& body);
@@ -43,6 +43,8 @@ class HttpPost {
  private:
   // False after Stop: the client must not be used then.
   bool SetClient(httplib::Client* client);
+  // `late`: whether the time was up before the whole answer had come.
+  httplib::Result SendInTime(httplib::Client& client, httplib::Request& request, bool& late) const;
 
   const Address address_;
   const std::shared_ptr<rpc::TokenFile> secret_;

@@ -11,7 +11,8 @@
 
 namespace pelab::testing_support {
 
-// Returns the log's text while `act` runs. spdlog's default logger is replaced meanwhile, so threads that existed before must not log.
+// Returns what `act` logs. Threads that existed before must not log, because spdlog's default logger
+// is replaced meanwhile.
 inline std::string Logged(const std::function<void()>& act) {
   std::ostringstream text;
   const auto before = spdlog::default_logger();
