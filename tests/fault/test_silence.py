@@ -20,7 +20,7 @@ EPOCHS = 10
 
 def sweep(hits):
     """A sweep with enough jobs for all hits: a job may be lost only five times, and the other
-    worker goes on meanwhile. It trains about four jobs during one silence."""
+    worker goes on meanwhile. It trains about five jobs during one silence."""
     seeds = 2 if hits < 10 else 4 * hits
     return tiny_sweep(epochs=EPOCHS,
                       train_examples=512,

@@ -55,7 +55,6 @@ class ShortageTest : public CoordinatorTest {
     if (fd && connect(fd.get(), reinterpret_cast<sockaddr*>(&name), sizeof(name)) != 0) fd.Reset();
     return fd;
   }
-  // Passes over the settings that gRPC sends first.
   UniqueFd DialTcp() const {
     UniqueFd fd(socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
     sockaddr_in name{};
@@ -85,6 +84,7 @@ class ShortageTest : public CoordinatorTest {
     Connect(coordinator_->addresses().front());
     EXPECT_EQ(Submit(Document("t"), "b").counts().new_jobs(), 0u) << "a new connection is accepted";
   }
+  // Passes over the settings that gRPC sends first.
   static bool IsClosed(const UniqueFd& fd) {
     char bytes[4096];
     ssize_t got = 0;
