@@ -11,8 +11,8 @@
 
 namespace pelab::testing_support {
 
-// Returns what `act` logs, and replaces the default logger of spdlog meanwhile. Threads that existed
-// before must not log.
+// Returns what `act` logs, and replaces the default logger of spdlog meanwhile. Threads that
+// existed before must not log.
 inline std::string Logged(const std::function<void()>& act) {
   std::ostringstream text;
   const auto before = spdlog::default_logger();
