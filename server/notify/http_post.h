@@ -34,8 +34,9 @@ class HttpPost {
 
   // Sends the body on a connection of its own, and waits some seconds for the answer. OK if its
   // status is 200 to 299, even if its body does not end in time. The certificate of an https
-  // address must be valid for its host, by the authorities that OpenSSL trusts (SSL_CERT_FILE). Redirects
-  // are not followed: they could lead anywhere. Errors name the host and never the path.
+  // address must be valid for its host, by the authorities that OpenSSL trusts (SSL_CERT_FILE).
+  // Redirects are not followed: they could lead anywhere. Errors name the host and never the
+  // path.
   absl::Status Post(const std::string& body);
   // Ends a Post that is under way soon; further ones fail at once.
   void Stop();
