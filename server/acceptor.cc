@@ -28,6 +28,8 @@ namespace {
 constexpr int kQueue = 1024;   // connections that wait for accept()
 constexpr int kPauseMs = 100;  // until accept() is tried again where it failed
 constexpr absl::Duration kBetweenWarnings = absl::Seconds(30);
+constexpr char kMoreFiles[] =
+    "; raise the limit of open files (ulimit -n, LimitNOFILE=) if honest clients need more";
 
 int DescriptorLimit() {
   rlimit limit{};
@@ -121,15 +123,16 @@ bool Acceptor::AcceptAll(int listener) {
     if (!fd) {
       if (errno == EAGAIN || errno == EWOULDBLOCK) return true;
       if (!IsShortage(errno)) continue;
-      Refuse(std::strerror(errno));
+      Refuse(absl::StrCat(std::strerror(errno), kMoreFiles));
       return false;
     }
     if (fd.get() >= DescriptorsForConnections()) {
-      Refuse(absl::StrCat(fd.get(), " of ", DescriptorLimit(), " descriptors are in use"));
+      Refuse(
+          absl::StrCat(fd.get(), " of ", DescriptorLimit(), " descriptors are in use", kMoreFiles));
       continue;
     }
     if (recent_ && !recent_->Admit(HostOf(peer, size), SystemClock::Instance().Monotonic())) {
-      Refuse("there are too many, or too many of one address");
+      Refuse("there are too many of one address, or in all; they end by themselves");
       continue;
     }
     const int timeout = rpc::kKeepaliveTimeoutMs;
@@ -147,10 +150,7 @@ void Acceptor::Refuse(const std::string& why) {
   const absl::Time now = absl::Now();
   if (now - warned_ < kBetweenWarnings) return;
   warned_ = now;
-  spdlog::warn(
-      "connections to {} are refused or wait: {}; raise the limit of open files "
-      "(ulimit -n, LimitNOFILE=) if honest clients need more",
-      address().ToString(), why);
+  spdlog::warn("connections to {} are refused or wait: {}", address().ToString(), why);
 }
 
 }  // namespace pelab
