@@ -3,23 +3,27 @@
 # there without network.
 #
 #   program=cuda-check                        whose messages these are
-#   require_gpu_host                          exits 2 with a sentence where something is lacking
+#   require_cuda_build                        exits 2 with a sentence where a build lacks something
+#   require_gpu_host                          the same where a build or a run does
 #   build_for_gpu BUILD_DIR [CMAKE_OPTION …] -- TARGET …
 #
 # Where nlohmann-json or CLI11 is not installed, PELAB_JSON_INCLUDE and PELAB_CLI11_INCLUDE name the
-# folders that hold nlohmann/json.hpp and CLI/CLI.hpp.
+# folders that hold nlohmann/json.hpp and CLI/CLI.hpp. GTEST_ROOT names a folder with
+# include/gtest/gtest.h and lib/libgtest.a, where GoogleTest is not installed.
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 
 lacks() { echo "$program: $1" >&2; exit 2; }
 
-require_gpu_host() {
+require_cuda_build() {
   for tool in cmake g++ python3; do
     command -v "$tool" >/dev/null || lacks "$tool is not installed"
   done
-  command -v nvidia-smi >/dev/null || lacks "no NVIDIA driver here: nvidia-smi is not installed"
-  gpus=$(nvidia-smi --query-gpu=name,driver_version,memory.total --format=csv,noheader 2>&1) ||
-    lacks "nvidia-smi finds no GPU: $gpus"
-  echo "GPU: $(head -n 1 <<<"$gpus")"
+  local version
+  version=$(cmake --version | head -n 1 | grep -oE '[0-9]+\.[0-9]+')
+  [ "$(printf '3.25\n%s\n' "$version" | sort -V | head -n 1)" = 3.25 ] ||
+    lacks "CMake $version is too old; 3.25 is needed (pip install cmake brings a newer one)"
+  version=$(g++ -dumpversion | cut -d. -f1)
+  [ "$version" -ge 12 ] || lacks "g++ $version is too old; 12 is needed (CXX names another)"
 
   if ! command -v nvcc >/dev/null; then
     toolkit=${CUDA_HOME:-/usr/local/cuda}
@@ -27,12 +31,31 @@ require_gpu_host() {
       lacks "no CUDA toolkit: nvcc is neither in PATH nor in $toolkit/bin; CUDA_HOME names another"
     export PATH=$toolkit/bin:$PATH
   fi
+  require_torch
+}
 
-  if [ -z "${Torch_DIR:-}${CMAKE_PREFIX_PATH:-}" ]; then
-    python3 -c 'import torch' 2>/dev/null ||
-      lacks "python3 has no torch; install one with CUDA, or name a LibTorch by Torch_DIR or \
+# A LibTorch that is named, that of python3's torch, or a package of the system.
+require_torch() {
+  if [ -n "${Torch_DIR:-}${CMAKE_PREFIX_PATH:-}" ]; then return; fi
+  if python3 -c 'import torch' 2>/dev/null; then
+    python3 -c 'import sys, torch; sys.exit(torch.version.cuda is None)' ||
+      lacks "python3's torch $(python3 -c 'import torch; print(torch.__version__)') is a CPU build; \
+install one with CUDA, or name a LibTorch by Torch_DIR or CMAKE_PREFIX_PATH"
+  elif ! compgen -G '/usr/share/cmake/Torch' >/dev/null &&
+      ! compgen -G '/usr/lib/*/cmake/Torch' >/dev/null; then
+    lacks "python3 has no torch; install one with CUDA, or name a LibTorch by Torch_DIR or \
 CMAKE_PREFIX_PATH"
-    blind="python3's torch sees no CUDA device: it is a CPU build, or too old or new for the driver"
+  fi
+}
+
+require_gpu_host() {
+  command -v nvidia-smi >/dev/null || lacks "no NVIDIA driver here: nvidia-smi is not installed"
+  gpus=$(nvidia-smi --query-gpu=name,driver_version,memory.total --format=csv,noheader 2>&1) ||
+    lacks "nvidia-smi finds no GPU: $gpus"
+  echo "GPU: $(head -n 1 <<<"$gpus")"
+  require_cuda_build
+  if [ -z "${Torch_DIR:-}${CMAKE_PREFIX_PATH:-}" ] && python3 -c 'import torch' 2>/dev/null; then
+    blind="python3's torch sees no CUDA device: it is too old or too new for the driver"
     python3 - <<'END' || lacks "$blind"
 import sys
 import torch
@@ -62,6 +85,7 @@ build_for_gpu() {
   mkdir -p "$build"
   if command -v ninja >/dev/null; then options+=(-G Ninja); fi
   if [ -n "${Torch_DIR:-}" ]; then options+=("-DTorch_DIR=$Torch_DIR"); fi
+  if [ -n "${GTEST_ROOT:-}" ]; then options+=("-DGTEST_ROOT=$GTEST_ROOT"); fi
   if [ -n "${PELAB_JSON_INCLUDE:-}" ]; then
     header_only nlohmann_json nlohmann_json::nlohmann_json "$PELAB_JSON_INCLUDE" nlohmann/json.hpp
   fi

@@ -61,10 +61,13 @@ class Lacks(Exception):
     """Raised if this host lacks something; the text says what."""
 
 
-def answer_of(command):
-    """(the side's JSON, None) or (None, why it failed)."""
-    done = subprocess.run([str(part) for part in command], check=False, capture_output=True,
-                          text=True)
+def answer_of(command, seconds=None):
+    """(the side's JSON, None) or (None, why it failed); in at most so many seconds."""
+    try:
+        done = subprocess.run([str(part) for part in command], check=False, capture_output=True,
+                              text=True, timeout=seconds)
+    except subprocess.TimeoutExpired:
+        return None, f"not done after {seconds} s (--side-seconds)"
     if done.returncode != 0:
         return None, (done.stderr.strip().splitlines() or [f"exit status {done.returncode}"])[-1]
     return json.loads(done.stdout.strip().splitlines()[-1]), None
@@ -126,7 +129,11 @@ def take_turns(options, pe):
                     continue
                 command = (our_command(options, pe, side) if side.who == "ours"
                            else peer_command(options, folder, side))
-                answer, why = answer_of(command)
+                answer, why = answer_of(command, options.side_seconds)
+                print(f"  {pe}: {label(side)}: "
+                      + (why if answer is None
+                         else f"{1000 * statistics.median(answer['seconds']):.2f} ms"),
+                      file=sys.stderr, flush=True)
                 if answer is None:
                     into["failed"] = why
                     continue
@@ -218,7 +225,8 @@ def print_ceilings(ceilings):
           f"{ceilings['bf16_flops'] / 1e12:.1f} TFLOP/s")
 
 
-def measure_steps(options, ceilings):
+def measure_steps(options, ceilings, keep):
+    """The rows of all encodings; keep(rows) is called after each."""
     rows, listed = [], False
     for pe in options.pe:
         measured, model = take_turns(options, pe)
@@ -233,6 +241,7 @@ def measure_steps(options, ceilings):
         rows.append({"pe": pe, "sides": [{**side._asdict(), "median_s": median(measured, side),
                                           **what} for side, what in measured.items()],
                      "floor": floors, "checks": checks})
+        keep(rows)
     return rows
 
 
@@ -256,6 +265,9 @@ def parse():
                         help="float32 products in TF32, on every side")
     parser.add_argument("--no-steps", action="store_true", help="only the cells of Table 1")
     parser.add_argument("--no-jobs", action="store_true", help="without the cells of Table 1")
+    parser.add_argument("--side-seconds", type=float, default=600,
+                        help="the longest that one side may take, torch.compile's own work "
+                             "included [default: 600]")
     parser.add_argument("--json", type=pathlib.Path,
                         help="where to keep the figures [default: BUILD/gpu-bench.json]")
     return parser.parse_args()
@@ -275,10 +287,18 @@ def main():
     print_ceilings(ceilings)
     kept = {"ceilings": ceilings,
             "options": {name: str(value) for name, value in vars(options).items()}}
-    kept["steps"] = [] if options.no_steps else measure_steps(options, ceilings)
-    kept["jobs"] = [] if options.no_jobs else [
-        whole_jobs.measure_table(options, precision, ceilings) for precision in options.precision]
-    (options.json or options.build / "gpu-bench.json").write_text(json.dumps(kept, indent=1) + "\n")
+    into = options.json or options.build / "gpu-bench.json"
+
+    def keep(**parts):
+        kept.update(parts)
+        into.write_text(json.dumps(kept, indent=1) + "\n")
+
+    keep(steps=[], jobs=[])
+    if not options.no_steps:
+        measure_steps(options, ceilings, lambda rows: keep(steps=rows))
+    for precision in [] if options.no_jobs else options.precision:
+        table = whole_jobs.measure_table(options, precision, ceilings)
+        keep(jobs=kept["jobs"] + [table])
     missed = [f"{row['pe']}: {name}" for row in kept["steps"]
               for name, _, _, met in row["checks"] if not met]
     missed += [f"{cell['pe']} {cell['task']}: {cell['failed']}" for table in kept["jobs"]

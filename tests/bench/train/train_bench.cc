@@ -57,10 +57,9 @@
 #include "worker/trainer/train/micro_batch.h"
 #include "worker/trainer/train/trainer.h"
 
+namespace pelab::trainer {
 namespace {
 
-namespace spec = pelab::spec;
-using namespace pelab::trainer;  // NOLINT(google-build-using-namespace): a program of one file
 using Clock = std::chrono::steady_clock;
 
 constexpr std::int64_t kTestExamples = 64;  // at least; more if more are evaluated
@@ -92,7 +91,7 @@ struct Options {
   std::string spec;  // a job document, used instead of the named options
 };
 
-const pelab::catalog::Values kSmall = {
+const catalog::Values kSmall = {
     {"task.length", std::int64_t{32}},       {"task.vocabulary", std::int64_t{64}},
     {"task.max_distance", std::int64_t{16}}, {"model.layers", std::int64_t{2}},
     {"model.heads", std::int64_t{4}},        {"model.d_model", std::int64_t{64}},
@@ -106,7 +105,7 @@ experiment::Job JobOf(const Options& options, std::int64_t seed) {
   std::vector<std::string> sites =
       std::get<std::vector<std::string>>(plain.values.at("model.dropout_sites"));
   if (options.no_attention_dropout) std::erase(sites, "attention");
-  pelab::catalog::Values values = options.small ? kSmall : pelab::catalog::Values();
+  catalog::Values values = options.small ? kSmall : catalog::Values();
   values["task.train_examples"] = options.batch * (options.steps + options.warm_up);
   values["task.test_examples"] = std::max({kTestExamples, options.evaluate, options.ablate});
   values["model.dropout_sites"] = sites;
@@ -289,7 +288,7 @@ void Run(const Options& options) {
 
 }  // namespace
 
-int main(int argc, char** argv) {
+int BenchMain(int argc, char** argv) {
   Options options;
   CLI::App app("steps of a model at paper size");
   AddOptions(app, options);
@@ -303,3 +302,7 @@ int main(int argc, char** argv) {
   }
   return 0;
 }
+
+}  // namespace pelab::trainer
+
+int main(int argc, char** argv) { return pelab::trainer::BenchMain(argc, argv); }

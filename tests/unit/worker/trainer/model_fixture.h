@@ -19,6 +19,7 @@
 
 #include "core/base/random.h"
 #include "tests/unit/worker/trainer/jobs_fixture.h"
+#include "tests/unit/worker/trainer/random_tensor_fixture.h"
 #include "worker/trainer/model/decoder.h"
 #include "worker/trainer/pe/pe_tensors.h"
 #include "worker/trainer/train/batches.h"
@@ -31,7 +32,7 @@ struct TestModel {
         config(ModelConfigFrom(job, classes)),
         decoder(job, config, &parameters) {
     const bool rounded = dtype == at::kBFloat16;
-    parameters.Materialize(job.seed, at::kCPU, rounded ? at::kFloat : dtype, rounded);
+    parameters.Materialize(job.seed, TestDevice(), rounded ? at::kFloat : dtype, rounded);
   }
 
   at::Tensor Parameter(const std::string& name) const {

@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::size_t kSharedWithoutAsking = 48 * 1024;
 
-// Enqueues a kernel and stores the error.
+// Enqueues a kernel, unless an earlier one failed, and stores the error.
 class Enqueue {
  public:
   Enqueue(CudaStream stream, cudaError_t* error) : stream_(stream), error_(error) {}
@@ -18,6 +18,7 @@ class Enqueue {
   template <class... Parameters, class... Arguments>
   void operator()(dim3 grid, dim3 block, std::size_t shared, void (*kernel)(Parameters...),
                   const Arguments&... arguments) const {
+    if (*error_ != cudaSuccess) return;
     if (shared > kSharedWithoutAsking) {
       *error_ = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
                                      static_cast<int>(shared));

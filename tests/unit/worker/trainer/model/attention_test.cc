@@ -1,5 +1,5 @@
-// The CPU's attention kernel against the plain path in LibTorch operations: outputs and all
-// gradients.
+// The attention kernels of TestDevice() against the plain path in LibTorch operations: outputs and
+// all gradients.
 #include "worker/trainer/model/attention.h"
 
 #include <ATen/ATen.h>
@@ -35,11 +35,17 @@ struct Case {
   std::int64_t of_values() const { return value_width == 0 ? width : value_width; }
 };
 
-// The tensors with gradients, by name; the same values in either type.
-std::map<std::string, at::Tensor> Leaves(const Case& c, at::ScalarType type) {
+// The tensors with gradients, by name; the same values in every type. The operands of products are
+// rounded to `operands` before.
+std::map<std::string, at::Tensor> Leaves(const Case& c, at::ScalarType type,
+                                         at::ScalarType operands = at::kFloat) {
   std::map<std::string, at::Tensor> leaves;
   const auto add = [&](const std::string& name, at::IntArrayRef shape) {
-    leaves[name] = RandomTensor(name, shape).to(type).set_requires_grad(true);
+    at::Tensor leaf = RandomTensor(name, shape);
+    const bool is_operand = name == "packed" || name == "query" || name == "key_value";
+    if (is_operand) leaf = leaf.to(operands);
+    const bool wide = type == at::kBFloat16 && !is_operand;
+    leaves[name] = leaf.to(wide ? at::kFloat : type).set_requires_grad(true);
   };
   if (c.packed > 0) add("packed", {c.batch, c.keys, c.packed, c.heads, c.width});
   if (c.packed < 3) add("query", {c.batch, c.rows, c.heads, c.width});
@@ -59,8 +65,8 @@ std::map<std::string, at::Tensor> Leaves(const Case& c, at::ScalarType type) {
 
 // Random complex numbers: rotations that also scale.
 at::Tensor RandomRotations(const std::string& name, const Case& c, at::ScalarType type) {
-  return at::view_as_complex(
-      RandomTensor(name, {c.keys + 3, c.rotations, c.width / 2, 2}).to(type).contiguous());
+  const at::Tensor parts = RandomTensor(name, {c.keys + 3, c.rotations, c.width / 2, 2});
+  return at::view_as_complex(parts.to(type == at::kBFloat16 ? at::kFloat : type).contiguous());
 }
 
 AttentionInputs Inputs(const Case& c, const std::map<std::string, at::Tensor>& leaves) {
@@ -93,26 +99,27 @@ AttentionInputs Inputs(const Case& c, const std::map<std::string, at::Tensor>& l
   }
   inputs.causal = c.causal;
   if (c.padding) {  // sequence b ends b positions early
-    inputs.lengths =
-        (c.keys - at::arange(c.batch, at::TensorOptions().dtype(at::kLong))).clamp_min(1);
+    inputs.lengths = (c.keys - at::arange(c.batch, at::TensorOptions().dtype(at::kLong)))
+                         .clamp_min(1)
+                         .to(TestDevice());
   }
   return inputs;
 }
 
 class AttentionKernel : public testing::TestWithParam<Case> {};
 
-TEST_P(AttentionKernel, AgreesWithThePlainPath) {
-  const Case& c = GetParam();
+// Computes both ways, with a fused path in `type`, and expects that outputs and gradients agree.
+void ExpectAgreement(const Case& c, at::ScalarType type, double most_error) {
   ModelConfig config;
   config.dropout = c.dropout;
   config.dropout_at[static_cast<int>(DropoutSite::kAttention)] = true;
   const Dropout step(config, 3, 11);
   const Dropout dropout = step.From(2).Trimmed(c.keys, c.keys + c.skipped);
   const at::Tensor direction =
-      RandomTensor("direction", {c.batch, c.rows, c.heads * c.of_values()});
+      RandomTensor("direction", {c.batch, c.rows, c.heads * c.of_values()}).to(type);
   std::map<std::string, at::Tensor> found[2];
   for (const bool fused : {false, true}) {
-    const auto leaves = Leaves(c, fused ? at::kFloat : at::kDouble);
+    const auto leaves = Leaves(c, fused ? type : at::kDouble, type);
     const AttentionInputs inputs = Inputs(c, leaves);
     const at::Tensor out =
         fused ? AttendFused(inputs, 1, &dropout) : AttendPlainly(inputs, 1, &dropout);
@@ -125,17 +132,35 @@ TEST_P(AttentionKernel, AgreesWithThePlainPath) {
     if (name == "gradient of key_bias" && c.rotations == 0 && !c.key_distance) {
       // The true gradient is 0, because a bias of the keys shifts all logits of a row equally.
       EXPECT_LT(found[1][name].norm().item<double>(),
-                1e-5 * found[0]["gradient of query_bias"].norm().item<double>());
+                most_error * found[0]["gradient of query_bias"].norm().item<double>());
     } else if (expected.norm().item<double>() < 1e-12) {  // one key: its logit changes nothing
-      EXPECT_LT(found[1][name].norm().item<double>(), 1e-5) << name;
+      EXPECT_LT(found[1][name].norm().item<double>(), most_error) << name;
     } else {
-      EXPECT_LT(RelativeError(found[1][name], expected), kMostFloatError) << name;
+      EXPECT_LT(RelativeError(found[1][name], expected), most_error) << name;
     }
   }
 }
 
+// A GPU leaves widths and lengths beyond its kernels' limits to the plain path.
+bool KernelTakes(const Case& c) {
+  return TestDevice().is_cpu() || FusedAttentionFits(Inputs(c, Leaves(c, at::kFloat)));
+}
+
+TEST_P(AttentionKernel, AgreesWithThePlainPath) {
+  if (!KernelTakes(GetParam())) GTEST_SKIP() << "the plain path computes it on this device";
+  ExpectAgreement(GetParam(), at::kFloat, kMostFloatError);
+}
+
+// The weights of the softmax are rounded to 8 bits too.
+TEST_P(AttentionKernel, AgreesInSixteenBits) {
+  if (TestDevice().is_cpu()) GTEST_SKIP() << "needs a GPU: PELAB_TEST_DEVICE=cuda:0";
+  if (!KernelTakes(GetParam())) GTEST_SKIP() << "the plain path computes it on this device";
+  ExpectAgreement(GetParam(), at::kBFloat16, 0.02);
+}
+
 TEST_P(AttentionKernel, IsWhatAttendTakesWithAndWithoutGradients) {
   const Case& c = GetParam();
+  if (!KernelTakes(c)) GTEST_SKIP() << "the plain path computes it on this device";
   const AttentionInputs inputs = Inputs(c, Leaves(c, at::kFloat));
   const at::Tensor trained = Attend(inputs, 0, nullptr);
   const at::NoGradGuard no_grad;
@@ -148,7 +173,7 @@ TEST(AttentionKernelViews, RepeatedSequencesAreReadThroughTheirStrides) {
   const at::NoGradGuard no_grad;
   const Case c{"one", 1, 9, 9, 2, 8, true, false, 2};
   AttentionInputs one = Inputs(c, Leaves(c, at::kFloat));
-  one.lengths = at::full({1}, 5, at::TensorOptions().dtype(at::kLong));
+  one.lengths = at::full({1}, 5, at::TensorOptions().dtype(at::kLong)).to(TestDevice());
   AttentionInputs many = one;
   for (at::Tensor* x : {&many.query, &many.key, &many.value}) *x = x->expand({4, -1, -1, -1});
   many.lengths = one.lengths.expand({4});
@@ -163,6 +188,8 @@ INSTANTIATE_TEST_SUITE_P(
     testing::Values(
         Case{"plain", 2, 32, 32, 4, 16}, Case{"causal", 3, 32, 32, 4, 16, true},
         Case{"paper_size", 1, 128, 128, 16, 16, true, false, 16, 0.1, 0, false, true, 1, 3},
+        Case{"paper_size_padded", 5, 128, 128, 2, 16, true, true, 1, 0.1},
+        Case{"wide_tensor_heads", 2, 100, 100, 2, 64, false, true, 2, 0.1, 0, false, true},
         Case{"odd_sizes", 3, 13, 13, 3, 6, true, true, 3},
         Case{"one_row", 4, 1, 33, 2, 10, true, false, 2, 0.25, 0, false, true, 1},
         Case{"last_rows", 3, 5, 29, 2, 16, true, true, 1, 0.25, 0, false, true, 2},
@@ -255,8 +282,8 @@ TEST(AttentionDefinition, IsWhatBothPathsCompute) {
 // If logits differ by more than a float's exponent can hold, the softmax must neither overflow nor
 // lose the largest one.
 TEST(AttentionKernelExtremes, LargeLogitsGiveTheValueOfTheLargest) {
-  const at::Tensor query = at::full({1, 1, 1, 4}, 100.0f);
-  at::Tensor key = at::full({1, 3, 1, 4}, -100.0f);
+  const at::Tensor query = at::full({1, 1, 1, 4}, 100.0f, at::TensorOptions(TestDevice()));
+  at::Tensor key = at::full({1, 3, 1, 4}, -100.0f, at::TensorOptions(TestDevice()));
   key.select(1, 2).fill_(100.0f);
   const at::Tensor value = RandomTensor("value", {1, 3, 1, 4});
   const at::Tensor out = AttendFused({query, key, value}, 0, nullptr);

@@ -173,11 +173,13 @@ TEST(FusedLayers, ActivationsAgreeWithThePlainWay) {
   }
 }
 
-// Wide layers use the kernel, not the plain way: the two differ in the last bits.
+// Wide layers use the kernel, not the plain way: on a CPU the two differ in the last bits. On a GPU
+// both call CUDA's own functions and are the same.
 TEST(FusedLayers, NarrowWidthsTakeThePlainWay) {
   const at::Tensor product = RandomTensor("product", {2, 3, 24}), bias = RandomTensor("bias", {24});
   EXPECT_TRUE(BiasActivate(product, bias, Activation::kGelu, {})
                   .equal(BiasActivatePlainly(product, bias, Activation::kGelu, {})));
+  if (!TestDevice().is_cpu()) return;
   const at::Tensor wide = RandomTensor("product", {2, 300, 32}), other = RandomTensor("bias", {32});
   EXPECT_FALSE(BiasActivate(wide, other, Activation::kGelu, {})
                    .equal(BiasActivatePlainly(wide, other, Activation::kGelu, {})));

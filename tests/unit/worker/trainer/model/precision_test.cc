@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <string>
 #include <tuple>
+#include <vector>
 
 #include "tests/unit/worker/trainer/model_fixture.h"
 #include "tests/unit/worker/trainer/random_tensor_fixture.h"
@@ -15,6 +16,10 @@
 
 namespace pelab::trainer {
 namespace {
+
+at::Tensor Longs(const std::vector<std::int64_t>& numbers) {
+  return at::tensor(numbers, at::kLong).to(TestDevice());
+}
 
 struct Outcome {
   at::Tensor logits, gradient;
@@ -26,9 +31,9 @@ Outcome OneBatch(const experiment::Job& job, at::ScalarType type) {
   TestModel model(job, 7, type);
   const Dropout dropout(model.decoder.config(), 3, 5);
   const Batch batch{(RandomTensor("tokens", {6, 16}).abs() * 1e4).remainder(40).to(at::kInt),
-                    at::tensor(std::vector<std::int64_t>{16, 3, 9, 1, 12, 16}, at::kLong)};
-  const at::Tensor classes = at::tensor(std::vector<std::int64_t>{0, 6, 3, 3, 1, 5}, at::kLong);
-  ClassifiedSums sums(at::kCPU);
+                    Longs({16, 3, 9, 1, 12, 16})};
+  const at::Tensor classes = Longs({0, 6, 3, 3, 1, 5});
+  ClassifiedSums sums(TestDevice());
   const at::Tensor logits = model.decoder.Logits(batch, &dropout);
   logits.backward(
       sums.AddAndDifferentiate(logits.detach(), classes, 0, sums.CountScored(classes, 0)));
@@ -66,12 +71,12 @@ INSTANTIATE_TEST_SUITE_P(Variants, EveryPrecision,
 // Gradients of the loss by autograd, from the definition.
 TEST(ClassifiedSums, AreTheLossAndItsGradient) {
   const at::Tensor logits = (RandomTensor("logits", {9, 5}) * 3).to(at::kDouble);
-  const at::Tensor classes = at::tensor(std::vector<std::int64_t>{2, 2, 4, 0, 1, 3, 2, 0, 4});
+  const at::Tensor classes = Longs({2, 2, 4, 0, 1, 3, 2, 0, 4});
   for (const std::int64_t ignored : {kNoIgnoredClass, std::int64_t{2}}) {
     const at::Tensor leaf = logits.clone().set_requires_grad(true);
     const at::Tensor loss = at::cross_entropy_loss(leaf, classes, {}, at::Reduction::Mean, ignored);
     loss.backward();
-    ClassifiedSums sums(at::kCPU);
+    ClassifiedSums sums(TestDevice());
     const at::Tensor scored = sums.CountScored(classes, ignored);
     // In two parts, like a batch that goes through the model in parts.
     const auto part = [&](std::int64_t from, std::int64_t count) {
@@ -91,8 +96,8 @@ TEST(ClassifiedSums, AreTheLossAndItsGradient) {
 }
 
 TEST(ClassifiedSums, ABatchWithNothingScoredAddsNothing) {
-  ClassifiedSums sums(at::kCPU);
-  const at::Tensor classes = at::zeros({3}, at::kLong);
+  ClassifiedSums sums(TestDevice());
+  const at::Tensor classes = Longs({0, 0, 0});
   const at::Tensor gradient = sums.AddAndDifferentiate(RandomTensor("logits", {3, 4}), classes, 0,
                                                        sums.CountScored(classes, 0));
   EXPECT_EQ(gradient.abs().max().item<float>(), 0);
@@ -106,7 +111,7 @@ TEST(AdamWPrecisions, TheFusedStepIsThePlainOne) {
   const auto parameters = [](at::ScalarType type, bool rounded) {
     ParameterSet set;
     set.Add("p", {70001}, Init::Normal(1));
-    set.Materialize(4, at::kCPU, type, rounded);
+    set.Materialize(4, TestDevice(), type, rounded);
     return set;
   };
   ParameterSet doubles = parameters(at::kDouble, false), floats = parameters(at::kFloat, false),

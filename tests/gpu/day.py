@@ -1,0 +1,218 @@
+#!/usr/bin/env python3
+"""The stages of deploy/gpu-day.sh after the build: what is to be done on a GPU, in order of worth.
+
+    tests/gpu/day.py --list
+    tests/gpu/day.py build/gpu-day correct speed --out build/gpu-day/results --minutes 9
+
+A stage has parts. Each part's end is kept in OUT/STAGE.json, and its output in OUT/PART.txt; a part
+that ended well is not run again by a later call with the same OUT. A part that the time cuts off is
+run again, but for table1, which goes on.
+
+Exit status: 0 all well, 1 a part failed, 2 this host lacks something, 75 time ended before."""
+
+import argparse
+import collections
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import time
+
+HERE = pathlib.Path(__file__).resolve().parent
+BENCH = HERE.parent / "bench/train"
+ENDED, LACKS = 75, 2
+# Of trainer_model_test: what computes on TestDevice().
+DEVICE_TESTS = ("*AttentionKernel*:AttentionDefinition*:FusedLayers.*:*EveryPrecision*:"
+                "ClassifiedSums*:AdamWPrecisions*")
+# As small as they come: the sanitizers slow each access down.
+SANITIZED_TESTS = ("*AttentionKernel.Agrees*/paper_size*:*AttentionKernel.Agrees*/odd_sizes:"
+                   "*AttentionKernel.Agrees*/packed_biases:FusedLayers.ANorm*:FusedLayers.Activ*:"
+                   "AdamWPrecisions*")
+
+# minutes: expected on an H200. command(build, out, device, minutes left): a list.
+Part = collections.namedtuple("Part", "name minutes what files command needs")
+
+
+def tests_of(tests, *before):
+    def command(build, _out, _device, _left):
+        return [*before, build / "tests/trainer_model_test", f"--gtest_filter={tests}"]
+    return command
+
+
+def script(path, *options, json_to=None, takes_device=True):
+    def command(build, out, device, _left):
+        return [sys.executable, path, build, *options,
+                *(["--device", device] if takes_device else []),
+                *(["--json", out / json_to] if json_to else [])]
+    return command
+
+
+def steps(*options, name):
+    return script(BENCH / "gpu.py", "--batch", "512", "--rounds", "1", *options,
+                  json_to=f"{name}.json")
+
+
+def table1(build, out, device, left):
+    return [sys.executable, HERE / "table1.py", build, "--out", out / "table", "--device", device,
+            "--minutes", f"{left:.2f}"]
+
+
+def more_seeds(build, out, device, left):
+    return [*table1(build, out, device, left), "--seeds", "5", "--precision", "bf16", "--pe", "rope",
+            "nope", "mla", "absolute", "relative", "alibi", "random"]
+
+
+STAGES = {
+    "correct": [
+        Part("kernels", 0.3, "each kernel, float32 and bf16, against float64 on the device; whole "
+             "decoders and their gradients", ["kernels.txt"], tests_of(DEVICE_TESTS),
+             "tests/trainer_model_test"),
+        Part("jobs", 0.7, "each encoding under both protocols: a small job against the CPU's, CUDA "
+             "graphs against none, a run against its repetition",
+             ["jobs.json"], script(HERE / "check_jobs.py", json_to="jobs.json"), None),
+        Part("memcheck", 0.2, "compute-sanitizer: accesses out of bounds", ["memcheck.txt"],
+             tests_of(SANITIZED_TESTS, "compute-sanitizer", "--tool", "memcheck", "--kernel-regex",
+                      "kns=pelab", "--error-exitcode", "1"), "compute-sanitizer"),
+        Part("racecheck", 0.2, "compute-sanitizer: races in shared memory", ["racecheck.txt"],
+             tests_of(SANITIZED_TESTS, "compute-sanitizer", "--tool", "racecheck",
+                      "--kernel-regex", "kns=pelab", "--error-exitcode", "1"),
+             "compute-sanitizer"),
+    ],
+    "speed": [
+        Part("steps-rope", 4, "a step of rope: eager and torch.compile(max-autotune), both "
+             "precisions, and the floor", ["steps-rope.json"],
+             steps("--pe", "rope", "--peers", "eager", "compile", "--no-jobs", name="steps-rope"),
+             None),
+        Part("steps-relative", 3, "a step of relative in bf16: torch.compile and FlexAttention",
+             ["steps-relative.json"],
+             steps("--pe", "relative", "--precision", "bf16", "--peers", "compile", "flex",
+                   "--no-jobs", name="steps-relative"), None),
+        Part("cells", 4, "three epochs and an ablation of Table 1's 14 cells in bf16; 5 seeds are "
+             "extrapolated", ["cells.json"],
+             steps("--no-steps", "--precision", "bf16", name="cells"), None),
+        Part("profile", 1.3, "the time of each kernel in a step", ["profile.json"],
+             script(HERE / "profile.py", json_to="profile.json"), "ncu"),
+        Part("steps-others", 12, "steps of all other encodings", ["steps-others.json"],
+             steps("--pe", "nope", "mla", "alibi", "absolute", "shaw", "--peers", "eager",
+                   "compile", "--no-jobs", name="steps-others"), None),
+        Part("packing", 1, "seeds as one batch against one after another", ["packing.txt"],
+             script(BENCH / "packing.py"), None),
+        Part("evaluation", 3, "evaluation and head ablation against eager", ["evaluation.txt"],
+             script(BENCH / "cells.py", "--protocol", "published", "--pe", "rope", "mla",
+                    "--batch", "512", "--steps", "20", "--warm-up", "5", "--examples", "4096",
+                    "--ablated", "512"), None),
+    ],
+    "table": [
+        Part("table1", 200, "Table 1's cells at the paper's size, one seed each, with checkpoints",
+             ["table/table1.json", "table/CELL/events.jsonl"], table1, None),
+    ],
+    "seeds": [
+        Part("seeds", 240, "all of Table 1's encodings with five seeds, in bf16",
+             ["table/table1.json", "table/CELL/events.jsonl"], more_seeds, None),
+    ],
+}
+
+
+def list_stages():
+    print(f"{'stage':8} {'part':15} {'minutes':>7}  what it does  [files in OUT]")
+    print(f"{'build':8} {'build':15} {2.0:7.1f}  the trainer, its bench and the kernels' tests, "
+          "against this host's LibTorch  [BUILD/build.log]")
+    for stage, parts in STAGES.items():
+        for part in parts:
+            print(f"{stage:8} {part.name:15} {part.minutes:7.1f}  {part.what}  "
+                  f"[{', '.join(part.files)}]")
+
+
+def require_device(build, device):
+    trainer = build / "bin/pelab-trainer"
+    if not trainer.exists():
+        sys.exit(f"gpu-day: {trainer} is not built; the stage build makes it")
+    done = subprocess.run([trainer, "capabilities"], check=False, capture_output=True, text=True)
+    if done.returncode != 0:
+        sys.exit(f"gpu-day: {trainer} does not start: {done.stderr.strip()}")
+    seen = json.loads(done.stdout)
+    if device not in seen["devices"]:
+        print(f"gpu-day: no CUDA device: pelab-trainer with LibTorch {seen['libtorch']} sees "
+              f"{', '.join(seen['devices'])}, not {device}", file=sys.stderr)
+        sys.exit(LACKS)
+
+
+def missing(part, build):
+    """What the part needs and this host lacks, or None."""
+    if part.needs is None or shutil.which(part.needs) or (build / part.needs).exists():
+        return None
+    return part.needs
+
+
+def run_part(part, options, until):
+    """{"status", "seconds"}; the output goes to the terminal's end and to a file."""
+    lacks = missing(part, options.build)
+    if lacks:
+        print(f"{part.name}: left out: no {lacks} here", flush=True)
+        return {"status": LACKS, "lacks": lacks}
+    left = until - time.monotonic()
+    if left < 20:
+        return {"status": ENDED}
+    print(f"{part.name}: {part.what}; about {part.minutes:g} min", flush=True)
+    environment = {**os.environ, "PELAB_TEST_DEVICE": options.device,
+                   "PELAB_TORCH_PYTHON": os.environ.get("PELAB_TORCH_PYTHON", sys.executable)}
+    command = [str(word) for word in part.command(options.build, options.out, options.device,
+                                                  left / 60)]
+    began = time.monotonic()
+    with open(options.out / f"{part.name}.txt", "w", encoding="utf-8") as output:
+        try:
+            status = subprocess.run(command, check=False, stdout=output, stderr=subprocess.STDOUT,
+                                    timeout=left, env=environment).returncode
+        except subprocess.TimeoutExpired:
+            status = ENDED
+    for line in (options.out / f"{part.name}.txt").read_text(errors="replace").splitlines()[-25:]:
+        print(f"  {line[:200]}")
+    print(f"{part.name}: " + {0: "well", ENDED: "not done yet"}.get(status, f"FAILED ({status})"),
+          flush=True)
+    return {"status": status, "seconds": time.monotonic() - began, "command": command}
+
+
+def run_stage(stage, options, until):
+    """The worst status of its parts."""
+    kept = options.out / f"{stage}.json"
+    parts = json.loads(kept.read_text())["parts"] if kept.exists() else {}
+    for part in STAGES[stage]:
+        if parts.get(part.name, {}).get("status") == 0:
+            print(f"{part.name}: done before")
+            continue
+        parts[part.name] = run_part(part, options, until)
+        kept.write_text(json.dumps({"stage": stage, "device": options.device, "parts": parts},
+                                   indent=1) + "\n")
+    found = {parts[part.name]["status"] for part in STAGES[stage]} - {0, LACKS}
+    return 1 if found - {ENDED} else ENDED if found else 0
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("build", type=pathlib.Path, nargs="?")
+    parser.add_argument("stages", nargs="*", metavar="STAGE", help=", ".join(STAGES))
+    parser.add_argument("--list", action="store_true", help="the stages, and nothing else")
+    parser.add_argument("--out", type=pathlib.Path, help="[default: BUILD/results]")
+    parser.add_argument("--minutes", type=float, default=1e4)
+    parser.add_argument("--device", default="cuda:0")
+    options = parser.parse_args()
+    if options.list:
+        list_stages()
+        return 0
+    unknown = set(options.stages) - set(STAGES)
+    if options.build is None or unknown:
+        parser.error(f"no stage {', '.join(sorted(unknown))}; there are {', '.join(STAGES)}"
+                     if unknown else "the folder of the build is missing")
+    until = time.monotonic() + 60 * options.minutes
+    require_device(options.build, options.device)
+    options.out = options.out or options.build / "results"
+    options.out.mkdir(parents=True, exist_ok=True)
+    found = [run_stage(stage, options, until) for stage in options.stages or STAGES]
+    return 1 if 1 in found else max(found, default=0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
