@@ -2,6 +2,12 @@
 # inside python3's torch, the system's package (docs/adr/0003-libtorch-versions.md).
 
 set(CMAKE_FIND_PACKAGE_TARGETS_GLOBAL TRUE)  # the tests link LibTorch too, from another folder
+# LibTorch's files would ask the GPU for its architecture, which fails on a host that has none, and
+# add it to the flags of the kernels. These choose their own (worker/trainer/kernels).
+if(NOT DEFINED TORCH_CUDA_ARCH_LIST AND NOT DEFINED ENV{TORCH_CUDA_ARCH_LIST})
+  set(TORCH_CUDA_ARCH_LIST 9.0)
+endif()
+set(pelab_cuda_flags "${CMAKE_CUDA_FLAGS}")
 find_package(Torch QUIET NO_CMAKE_SYSTEM_PATH NO_CMAKE_PACKAGE_REGISTRY NO_SYSTEM_ENVIRONMENT_PATH)
 if(NOT Torch_FOUND)
   execute_process(
@@ -22,6 +28,7 @@ if(NOT Torch_FOUND)
     "-DCMAKE_PREFIX_PATH=…, or configure with -DPELAB_WITH_TRAINER=OFF (preset no-torch) to build "
     "without the trainer.")
 endif()
+set(CMAKE_CUDA_FLAGS "${pelab_cuda_flags}")
 message(STATUS "LibTorch ${Torch_VERSION}: ${TORCH_INSTALL_PREFIX}")
 
 add_library(pelab_torch INTERFACE)

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Everything that pelab asks of a GPU, in stages, for a host that is lent for minutes or hours. Needs
-# no network.
+# Everything that pelab asks of a GPU, in stages, for a host that is lent for minutes or hours.
+# Needs no network.
 #
 #   deploy/gpu-day.sh [--minutes N] [--build DIR] [--out DIR] [--device cuda:N] [STAGE …]
 #   deploy/gpu-day.sh --dry-run
@@ -58,8 +58,8 @@ build_all() {
     tests=ON
     targets+=(trainer_model_test)
   else
-    echo "build: without the kernels' tests: no GoogleTest, or no python3 with numpy, yaml, torch," \
-      "grpc and pandas"
+    echo "build: without the kernels' tests: no GoogleTest, or no python3 with numpy, yaml," \
+      "torch, grpc and pandas"
   fi
   build_for_gpu "$build" -DPELAB_WITH_BENCH=ON -DPELAB_WITH_TESTS=$tests -- "${targets[@]}"
   "$build/bin/pelab-trainer" capabilities >"$build/capabilities.json" ||

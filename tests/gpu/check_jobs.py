@@ -133,7 +133,8 @@ def main():
               "checks": {what: {"holds": holds, "figure": figure}
                          for what, (holds, figure) in results.items()}}
              for (pe, protocol), results in zip(cells, found)], indent=1) + "\n")
-    print(f"{len(cells)} jobs: " + (f"{wrong} checks do not hold" if wrong else "every check holds"))
+    print(f"{len(cells)} cells: "
+          + (f"{wrong} checks do not hold" if wrong else "every check holds"))
     return 1 if wrong else 0
 
 

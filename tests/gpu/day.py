@@ -60,8 +60,8 @@ def table1(build, out, device, left):
 
 
 def more_seeds(build, out, device, left):
-    return [*table1(build, out, device, left), "--seeds", "5", "--precision", "bf16", "--pe", "rope",
-            "nope", "mla", "absolute", "relative", "alibi", "random"]
+    return [*table1(build, out, device, left), "--seeds", "5", "--precision", "bf16", "--pe",
+            "rope", "nope", "mla", "absolute", "relative", "alibi", "random"]
 
 
 STAGES = {
@@ -72,6 +72,9 @@ STAGES = {
         Part("jobs", 0.7, "each encoding under both protocols: a small job against the CPU's, CUDA "
              "graphs against none, a run against its repetition",
              ["jobs.json"], script(HERE / "check_jobs.py", json_to="jobs.json"), None),
+        Part("sass", 0.2, "the kernels' machine code: tensor cores, wide loads, local memory",
+             ["sass.json"], script(HERE / "sass.py", json_to="sass.json", takes_device=False),
+             "cuobjdump"),
         Part("memcheck", 0.2, "compute-sanitizer: accesses out of bounds", ["memcheck.txt"],
              tests_of(SANITIZED_TESTS, "compute-sanitizer", "--tool", "memcheck", "--kernel-regex",
                       "kns=pelab", "--error-exitcode", "1"), "compute-sanitizer"),

@@ -4,8 +4,8 @@
     tests/gpu/profile.py build/gpu-day --json profile.json
     tests/gpu/profile.py build/gpu-day --side rope:bf16 mla:bf16
 
-Steps run without CUDA graphs, each kernel alone, so that the sum has no gaps between kernels. Clocks
-are left as they are. Needs ncu. Exit status: 0 done, 2 this host lacks something."""
+Steps run without CUDA graphs, each kernel alone, so that the sum has no gaps between kernels.
+Clocks are left as they are. Needs ncu. Exit status: 0 done, 2 this host lacks something."""
 
 import argparse
 import collections

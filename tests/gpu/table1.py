@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Trains Table 1's cells at the paper's size on a GPU, cell after cell, for as long as there is time.
+"""Trains Table 1's cells at the paper's size on a GPU, one after another, while there is time.
 
     tests/gpu/table1.py build/gpu-day --out day/table --minutes 9
 
