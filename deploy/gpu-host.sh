@@ -38,9 +38,11 @@ require_cuda_build() {
 require_torch() {
   if [ -n "${Torch_DIR:-}${CMAKE_PREFIX_PATH:-}" ]; then return; fi
   if python3 -c 'import torch' 2>/dev/null; then
+    local version
+    version=$(python3 -c 'import torch; print(torch.__version__)')
     python3 -c 'import sys, torch; sys.exit(torch.version.cuda is None)' ||
-      lacks "python3's torch $(python3 -c 'import torch; print(torch.__version__)') is a CPU build; \
-install one with CUDA, or name one by Torch_DIR or CMAKE_PREFIX_PATH"
+      lacks "python3's torch $version is a CPU build; install one with CUDA, or name a LibTorch by \
+Torch_DIR or CMAKE_PREFIX_PATH"
   elif ! compgen -G '/usr/share/cmake/Torch' >/dev/null &&
       ! compgen -G '/usr/lib/*/cmake/Torch' >/dev/null; then
     lacks "python3 has no torch; install one with CUDA, or name a LibTorch by Torch_DIR or \

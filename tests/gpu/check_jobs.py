@@ -11,6 +11,8 @@ them, and in bf16. What is expected:
   again    a second run on the GPU has the bits of the first
   cpu      the losses of every epoch, and those without each head, are the CPU's but for rounding
            (float32: 2e-3 of the loss after three epochs; bf16: 0.05)
+  forked   (the first job only) a trainer that is forked from one that has loaded LibTorch, as
+           workers do, gives the same bits
   dropout  the same elements are dropped: the losses agree with dropout on, which is the case in
            every job
 
@@ -27,6 +29,7 @@ import tempfile
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
 import catalog  # noqa: E402
+from preloaded import Preloaded  # noqa: E402
 
 PROTOCOLS = ("clean", "published")
 MOST_APART = {"float32": 2e-3, "bf16": 0.05}  # relative difference of a loss from the CPU's
@@ -50,15 +53,18 @@ def job(build, pe, protocol, precision):
     return found
 
 
-def run(build, document, device, *options):
+def by_itself(command):
+    return subprocess.run([str(word) for word in command], check=False, capture_output=True,
+                          text=True)
+
+
+def run(build, document, device, *options, start=by_itself):
     """(the events without times, SHA-256 of the weights), or raises RuntimeError."""
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
         (folder / "job.json").write_text(json.dumps(document))
-        done = subprocess.run(
-            [build / "bin/pelab-trainer", "run", "--spec", folder / "job.json", "--workdir",
-             folder / "w", "--device", device, "--threads", "1", *options],
-            check=False, capture_output=True, text=True)
+        done = start([build / "bin/pelab-trainer", "run", "--spec", folder / "job.json",
+                      "--workdir", folder / "w", "--device", device, "--threads", "1", *options])
         if done.returncode != 0:
             last = (done.stdout.strip().splitlines() or [""])[-1]
             raise RuntimeError(f"exit status {done.returncode} on {device}: {last} {done.stderr}")
@@ -84,7 +90,7 @@ def apart(found, expected):
     return max(abs(a - b) / max(abs(b), 1e-9) for a, b in pairs)
 
 
-def check(build, device, pe, protocol):
+def check(build, device, pe, protocol, forked):
     """{what: (holds, figure)} of one encoding under one protocol."""
     try:
         exact, rounded = (job(build, pe, protocol, way) for way in ("float32", "bf16"))
@@ -93,10 +99,13 @@ def check(build, device, pe, protocol):
         again = run(build, exact, device)
         plain = run(build, exact, device, "--cuda-graphs", "off")
         short = run(build, rounded, device)
+        fork = run(build, exact, device,
+                   start=Preloaded.of(build / "bin/pelab-trainer").run) if forked else graphs
     except (RuntimeError, subprocess.CalledProcessError) as error:
         return {"failed": (False, str(error)[-600:])}
     far = {"float32": apart(graphs[0], cpu[0]), "bf16": apart(short[0], cpu[0])}
     return {"graphs": (graphs == plain, None), "again": (graphs == again, None),
+            **({"forked": (graphs == fork, None)} if forked else {}),
             **{f"cpu {way}": (of <= MOST_APART[way], of) for way, of in far.items()}}
 
 
@@ -118,7 +127,8 @@ def main():
         return 2
     cells = [(pe, protocol) for protocol in options.protocol for pe in options.pe]
     with concurrent.futures.ThreadPoolExecutor(options.at_once) as pool:
-        found = list(pool.map(lambda cell: check(options.build, options.device, *cell), cells))
+        found = list(pool.map(lambda cell: check(options.build, options.device, *cell,
+                                                 forked=cell is cells[0]), cells))
     wrong = 0
     for (pe, protocol), results in zip(cells, found):
         shown = "  ".join(f"{what}: " + ("" if holds else "NOT ")

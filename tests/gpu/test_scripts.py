@@ -149,7 +149,7 @@ class Days(unittest.TestCase):
                                "--pe", "rope", "--protocol", "clean", "--json", found)
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         checks = json.loads(found.read_text())[0]["checks"]
-        self.assertEqual(set(checks), {"graphs", "again", "cpu float32", "cpu bf16"})
+        self.assertEqual(set(checks), {"graphs", "again", "forked", "cpu float32", "cpu bf16"})
         self.assertEqual(checks["cpu float32"]["figure"], 0)  # the CPU against itself
         self.assertGreater(checks["cpu bf16"]["figure"], 0)
 
