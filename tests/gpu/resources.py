@@ -11,9 +11,9 @@ With the compiler that made the table, every figure must be the same; whoever ch
 table.
 
 Columns: architecture, kernel, registers of a thread, bytes of spill stores and loads, bytes of the
-stack frame and of static shared memory, threads of a block, and warps that registers and threads
-let a multiprocessor hold, of 64. Dynamic shared memory, which the attention kernels ask for at
-launch, is not counted: it can lower the warps.
+stack frame, of static and of dynamic shared memory, threads of a block, and warps that all of these
+let a multiprocessor hold, of 64. Only attention kernels have dynamic shared memory; the table has
+what their launchers ask for at T = 128 (or at 64, for those of up to 64 keys) without biases.
 
 Exit status: 0 as in the table, 1 not, 2 this host lacks something."""
 
@@ -30,14 +30,17 @@ KERNELS = SOURCE / "worker/trainer/kernels"
 TABLE = SOURCE / "tests/gpu/resources.csv"
 ARCHITECTURES = ("sm_80", "sm_90", "sm_100")
 COLUMNS = ("architecture", "kernel", "registers", "spill_stores", "spill_loads", "stack", "shared",
-           "threads", "warps")
-# Threads of a block, by the kernel's name; those of the others are among their template arguments.
-THREADS = {"AttentionForwardKernel": 128, "AttentionBackwardKernel": 128, "SumRowsKernel": 1024,
+           "dynamic", "threads", "warps")
+# Threads of a block, by the kernel's name; those of the others are among their template arguments,
+# or their launchers tell them (attention_launches.cc).
+THREADS = {"SumRowsKernel": 1024,
            "ResidualNormForwardKernel": 256, "ResidualNormBackwardKernel": 256,
            "BlockSumsKernel": 1024, "BiasActivationForwardKernel": 256,
            "BiasActivationBackwardKernel": 256, "DropoutMaskKernel": 256, "AdamWKernel": 256,
            "CrossEntropyKernel": 128, "TallyKernel": 256}
 REGISTERS, WARPS, BLOCKS = 65536, 64, 32  # of a multiprocessor of sm_80, sm_90 and sm_100
+SHARED_BYTES = {"sm_80": 164 << 10, "sm_90": 228 << 10, "sm_100": 228 << 10}
+RESERVED_BYTES = 1 << 10  # of shared memory, for each block
 COMPILING = re.compile(r"Compiling entry function '(\w+)' for '(\w+)'")
 FRAME = re.compile(r"(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads")
 USED = re.compile(r"Used (\d+) registers")
@@ -48,18 +51,28 @@ def threads_of(kernel):
     """Of a block: a number, or None for a kernel that is not known."""
     name, _, arguments = kernel.partition("<")
     numbers = [int(number) for number in re.findall(r"\d+", arguments)]
-    if name.startswith("TensorAttention"):
-        return 2 * numbers[-1]  # two threads for each key
     if name in ("DropoutStepKernel", "CountScoredKernel"):
         return numbers[-1]
     return THREADS.get(name)
 
 
-def warps_of(registers, threads):
+def warps_of(architecture, registers, threads, shared):
     """How many warps fit at once: registers are handed out by 256 to a warp."""
     warps = -(-threads // 32)
     of_a_warp = -(-registers * 32 // 256) * 256
-    return min(REGISTERS // of_a_warp // warps, WARPS // warps, BLOCKS) * warps
+    return warps * min(REGISTERS // of_a_warp // warps, WARPS // warps, BLOCKS,
+                       SHARED_BYTES[architecture] // (shared + RESERVED_BYTES))
+
+
+def launches(build):
+    """{attention kernel: (threads, bytes of dynamic shared memory)}, as the launchers say."""
+    program = build / "tests/attention_launches"
+    if not program.exists():
+        print(f"resources: {program} is not built", file=sys.stderr)
+        sys.exit(2)
+    told = subprocess.run([program], check=True, capture_output=True, text=True).stdout
+    return {kernel: (int(threads), int(size))
+            for kernel, threads, size in (line.split(";") for line in told.splitlines())}
 
 
 def parse(text):
@@ -84,16 +97,21 @@ def short_name(name):
     return re.sub(r"\((int|bool)\)", "", short).removeprefix("void ").split("(")[0]
 
 
-def named(rows):
-    """The rows with the kernels' names in place of their symbols, sorted."""
+def named(rows, launched):
+    """The rows with the kernels' names in place of their symbols, and their launches; sorted.
+
+    launched: as launches() says.
+    """
     names = subprocess.run(["c++filt"], input="\n".join(row.pop("mangled") for row in rows),
                            check=True, capture_output=True, text=True).stdout.splitlines()
     for row, name in zip(rows, names):
         row["kernel"] = short_name(name)
-        row["threads"] = threads_of(row["kernel"])
+        row["threads"], row["dynamic"] = launched.get(row["kernel"],
+                                                      (threads_of(row["kernel"]), 0))
         if row["threads"] is None:
             sys.exit(f"resources: {row['kernel']}: its threads are not in {__file__}")
-        row["warps"] = warps_of(row["registers"], row["threads"])
+        row["warps"] = warps_of(row["architecture"], row["registers"], row["threads"],
+                                row["shared"] + row["dynamic"])
     return sorted(rows, key=lambda row: (ARCHITECTURES.index(row["architecture"]), row["kernel"]))
 
 
@@ -105,7 +123,8 @@ def built(build):
         print(f"resources: {build} has {len(logs)} of {len(sources)} compiled kernel files; cmake "
               f"--build {build} --target pelab_trainer_kernels_cuda makes them", file=sys.stderr)
         sys.exit(2)
-    return named([row for log in logs for row in parse(log.read_text())])
+    rows = [row for log in logs for row in parse(log.read_text())]
+    return named([row for row in rows if row["architecture"] in ARCHITECTURES], launches(build))
 
 
 def compiled(nvcc, source, architecture, *options):
@@ -172,7 +191,7 @@ def main():
     if options.update:
         rows = [row for architecture in ARCHITECTURES for source in sorted(KERNELS.glob("*/*.cu"))
                 for row in compiled(options.nvcc, source, architecture)]
-        write_table(compiler, named(rows))
+        write_table(compiler, named(rows, launches(options.build)))
         return 0
     found = built(options.build)
     maker, expected = read_table()

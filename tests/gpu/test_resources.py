@@ -32,7 +32,7 @@ class Resources(unittest.TestCase):
         planted.write_text(text.replace(bounds, "__launch_bounds__(kAdamWThreads, 12)")
                            .replace("kAdamWThreads = 256", "kAdamWThreads = 128"))
         found = resources.named(resources.compiled(
-            NVCC, resources.KERNELS / "adamw/adamw.cu", "sm_90", f"-I{planted.parents[4]}"))
+            NVCC, resources.KERNELS / "adamw/adamw.cu", "sm_90", f"-I{planted.parents[4]}"), {})
         _, table = resources.read_table()
         expected = [row for row in table
                     if row["architecture"] == "sm_90" and row["kernel"].startswith("AdamWKernel")]
@@ -52,11 +52,14 @@ class Resources(unittest.TestCase):
 
     def test_warps_by_hand(self):
         # 128 registers x 32 threads = 4,096 a warp: 16 warps, or two blocks of 256 threads.
-        self.assertEqual(resources.warps_of(128, 256), 16)
+        self.assertEqual(resources.warps_of("sm_90", 128, 256, 0), 16)
         # 161 registers: 5,376 a warp, 12 warps, and only one block of 8 warps.
-        self.assertEqual(resources.warps_of(161, 256), 8)
-        self.assertEqual(resources.warps_of(32, 1024), 64)
-        self.assertEqual(resources.warps_of(20, 32), 32)  # as many blocks as there may be
+        self.assertEqual(resources.warps_of("sm_90", 161, 256, 0), 8)
+        self.assertEqual(resources.warps_of("sm_90", 32, 1024, 0), 64)
+        self.assertEqual(resources.warps_of("sm_90", 20, 32, 0), 32)  # as many blocks as may be
+        # 50,000 + 1,024 bytes: four blocks of 8 warps in 233,472 bytes, three in 167,936.
+        self.assertEqual(resources.warps_of("sm_90", 32, 256, 50000), 32)
+        self.assertEqual(resources.warps_of("sm_80", 32, 256, 50000), 24)
 
     def test_every_architecture_has_every_kernel(self):
         _, table = resources.read_table()
