@@ -5,8 +5,8 @@
     tests/gpu/day.py build/gpu-day correct speed --out build/gpu-day/results --minutes 9
 
 A stage has parts. Each part's end is kept in OUT/STAGE.json, and its output in OUT/PART.txt; a part
-that ended well is not run again by a later call with the same OUT. A part that the time cuts off is
-run again, but for table1, which goes on.
+that ended well is not run again by a later call with the same OUT, nor is one of `speed` that missed
+a bound. A part that the time cuts off is run again, but for table1, which goes on.
 
 Exit status: 0 all well, 1 a part failed, 2 this host lacks something, 75 time ended before."""
 
@@ -50,8 +50,17 @@ def script(path, *options, json_to=None, takes_device=True):
 
 
 def steps(*options, name):
-    return script(BENCH / "gpu.py", "--batch", "512", "--rounds", "1", *options,
-                  json_to=f"{name}.json")
+    return script(BENCH / "gpu.py", "--batch", "512", "--rounds", "1", "--side-seconds", "240",
+                  "--no-jobs", *options, json_to=f"{name}.json")
+
+
+def stalls(build, _out, device, _left):
+    sections = [word for section in ("SpeedOfLight", "Occupancy", "WarpStateStats")
+                for word in ("--section", section)]
+    return ["ncu", "--clock-control", "none", *sections, "--kernel-name", "regex:TensorAttention",
+            "--launch-skip", "12", "--launch-count", "12", build / "bench/train_bench", "--pe",
+            "rope", "--precision", "bf16", "--batch", "512", "--steps", "1", "--warm-up", "1",
+            "--device", device, "--threads", "1", "--cuda-graphs", "off"]
 
 
 def table1(build, out, device, left):
@@ -84,22 +93,29 @@ STAGES = {
              "compute-sanitizer"),
     ],
     "speed": [
-        Part("steps-rope", 4, "a step of rope: eager and torch.compile(max-autotune), both "
-             "precisions, and the floor", ["steps-rope.json"],
-             steps("--pe", "rope", "--peers", "eager", "compile", "--no-jobs", name="steps-rope"),
+        Part("steps-rope", 3, "a step of rope in bf16: eager and torch.compile(max-autotune), and "
+             "the floor", ["steps-rope.json"],
+             steps("--pe", "rope", "--precision", "bf16", "--peers", "eager", "compile",
+                   name="steps-rope"), None),
+        Part("cells", 4, "three epochs and an ablation of Table 1's 14 cells in bf16; 5 seeds are "
+             "extrapolated", ["cells.json"],
+             script(BENCH / "gpu.py", "--no-steps", "--precision", "bf16", json_to="cells.json"),
              None),
+        Part("profile", 1.6, "the time of each kernel in a step", ["profile.json"],
+             script(HERE / "profile.py", json_to="profile.json"), "ncu"),
+        Part("stalls", 0.5, "what the attention kernels for tensor cores wait for", ["stalls.txt"],
+             stalls, "ncu"),
         Part("steps-relative", 3, "a step of relative in bf16: torch.compile and FlexAttention",
              ["steps-relative.json"],
              steps("--pe", "relative", "--precision", "bf16", "--peers", "compile", "flex",
-                   "--no-jobs", name="steps-relative"), None),
-        Part("cells", 4, "three epochs and an ablation of Table 1's 14 cells in bf16; 5 seeds are "
-             "extrapolated", ["cells.json"],
-             steps("--no-steps", "--precision", "bf16", name="cells"), None),
-        Part("profile", 1.3, "the time of each kernel in a step", ["profile.json"],
-             script(HERE / "profile.py", json_to="profile.json"), "ncu"),
+                   name="steps-relative"), None),
+        Part("steps-float32", 3, "a step of rope in float32: eager and torch.compile",
+             ["steps-float32.json"],
+             steps("--pe", "rope", "--precision", "float32", "--peers", "eager", "compile",
+                   name="steps-float32"), None),
         Part("steps-others", 12, "steps of all other encodings", ["steps-others.json"],
              steps("--pe", "nope", "mla", "alibi", "absolute", "shaw", "--peers", "eager",
-                   "compile", "--no-jobs", name="steps-others"), None),
+                   "compile", name="steps-others"), None),
         Part("packing", 1, "seeds as one batch against one after another", ["packing.txt"],
              script(BENCH / "packing.py"), None),
         Part("evaluation", 3, "evaluation and head ablation against eager", ["evaluation.txt"],
@@ -182,7 +198,7 @@ def run_stage(stage, options, until):
     kept = options.out / f"{stage}.json"
     parts = json.loads(kept.read_text())["parts"] if kept.exists() else {}
     for part in STAGES[stage]:
-        if parts.get(part.name, {}).get("status") == 0:
+        if parts.get(part.name, {}).get("status") in ((0, 1) if stage == "speed" else (0,)):
             print(f"{part.name}: done before")
             continue
         parts[part.name] = run_part(part, options, until)

@@ -20,16 +20,18 @@ import sys
 MILLISECONDS = {"ns": 1e-6, "nsecond": 1e-6, "us": 1e-3, "usecond": 1e-3, "ms": 1, "msecond": 1}
 NAMESPACES = re.compile(r"\(anonymous namespace\)::|<unnamed>::|pelab::(trainer::)?|at::native::")
 STEPS = 3
-SIDES = ("rope:bf16", "rope:float32", "mla:bf16", "shaw:bf16")
+SIDES = ("rope:bf16", "rope:bf16:no-attention-dropout", "rope:float32", "mla:bf16", "shaw:bf16")
 
 
-def kernels(build, pe, precision, batch, device):
+def kernels(build, side, batch, device):
     """[(kernel, milliseconds a step, launches a step)], the longest first."""
+    pe, precision, *options = side.split(":")
     done = subprocess.run(
         ["ncu", "--clock-control", "none", "--metrics", "gpu__time_duration.sum", "--csv",
          str(build / "bench/train_bench"), "--pe", pe, "--precision", precision, "--batch",
          str(batch), "--steps", str(STEPS - 1), "--warm-up", "1", "--device", device,
-         "--threads", "1", "--cuda-graphs", "off"], check=False, capture_output=True, text=True)
+         "--threads", "1", "--cuda-graphs", "off", *(f"--{option}" for option in options)],
+        check=False, capture_output=True, text=True)
     if done.returncode != 0:
         sys.exit(f"profile: ncu: {(done.stderr or done.stdout).strip()[-500:]}")
     milliseconds, launches = collections.Counter(), collections.Counter()
@@ -45,7 +47,9 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("build", type=pathlib.Path)
-    parser.add_argument("--side", nargs="+", default=SIDES, help="ENCODING:PRECISION")
+    parser.add_argument("--side", nargs="+", default=SIDES,
+                        help="ENCODING:PRECISION, and options of train_bench, as "
+                             "rope:bf16:no-attention-dropout")
     parser.add_argument("--batch", type=int, default=512)
     parser.add_argument("--device", default="cuda:0")
     parser.add_argument("--json", type=pathlib.Path)
@@ -55,8 +59,8 @@ def main():
         return 2
     found = []
     for side in options.side:
-        pe, precision = side.split(":")
-        listed = kernels(options.build, pe, precision, options.batch, options.device)
+        pe, _, precision = side.partition(":")
+        listed = kernels(options.build, side, options.batch, options.device)
         found.append({"pe": pe, "precision": precision, "batch": options.batch, "kernels": listed})
         print(f"{side}, batch {options.batch}: {sum(row[1] for row in listed):.2f} ms a step")
         for name, took, count in listed[:20]:
