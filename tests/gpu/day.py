@@ -5,8 +5,8 @@
     tests/gpu/day.py build/gpu-day correct speed --out build/gpu-day/results --minutes 9
 
 A stage has parts. Each part's end is kept in OUT/STAGE.json, and its output in OUT/PART.txt; a part
-that ended well is not run again by a later call with the same OUT, nor is one of `speed` that missed
-a bound. A part that the time cuts off is run again, but for table1, which goes on.
+that ended well is not run again by a later call with the same OUT, nor is one of `speed` that
+missed a bound. A part that the time cuts off is run again, but for table1, which goes on.
 
 Exit status: 0 all well, 1 a part failed, 2 this host lacks something, 75 time ended before."""
 
