@@ -27,6 +27,8 @@ import subprocess
 import sys
 import tempfile
 
+from host import missing_device
+
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
 import catalog  # noqa: E402
 from preloaded import Preloaded  # noqa: E402
@@ -119,11 +121,8 @@ def main():
     parser.add_argument("--at-once", type=int, default=8, help="jobs at a time [default: 8]")
     parser.add_argument("--json", type=pathlib.Path)
     options = parser.parse_args()
-    seen = json.loads(subprocess.run([options.build / "bin/pelab-trainer", "capabilities"],
-                                     check=True, capture_output=True, text=True).stdout)
-    if options.device not in seen["devices"]:
-        print(f"check_jobs: no CUDA device: pelab-trainer sees {', '.join(seen['devices'])}",
-              file=sys.stderr)
+    if lacks := missing_device(options.build, options.device):
+        print(f"check_jobs: {lacks}", file=sys.stderr)
         return 2
     cells = [(pe, protocol) for protocol in options.protocol for pe in options.pe]
     with concurrent.futures.ThreadPoolExecutor(options.at_once) as pool:

@@ -20,6 +20,8 @@ import subprocess
 import sys
 import time
 
+from host import missing_device
+
 HERE = pathlib.Path(__file__).resolve().parent
 BENCH = HERE.parent / "bench/train"
 ENDED, LACKS = 75, 2
@@ -144,20 +146,6 @@ def list_stages():
                   f"[{', '.join(part.files)}]")
 
 
-def require_device(build, device):
-    trainer = build / "bin/pelab-trainer"
-    if not trainer.exists():
-        sys.exit(f"gpu-day: {trainer} is not built; the stage build makes it")
-    done = subprocess.run([trainer, "capabilities"], check=False, capture_output=True, text=True)
-    if done.returncode != 0:
-        sys.exit(f"gpu-day: {trainer} does not start: {done.stderr.strip()}")
-    seen = json.loads(done.stdout)
-    if device not in seen["devices"]:
-        print(f"gpu-day: no CUDA device: pelab-trainer with LibTorch {seen['libtorch']} sees "
-              f"{', '.join(seen['devices'])}, not {device}", file=sys.stderr)
-        sys.exit(LACKS)
-
-
 def missing(part, build):
     """What the part needs and this host lacks, or None."""
     if part.needs is None or shutil.which(part.needs) or (build / part.needs).exists():
@@ -226,7 +214,9 @@ def main():
         parser.error(f"no stage {', '.join(sorted(unknown))}; there are {', '.join(STAGES)}"
                      if unknown else "the folder of the build is missing")
     until = time.monotonic() + 60 * options.minutes
-    require_device(options.build, options.device)
+    if lacks := missing_device(options.build, options.device):
+        print(f"gpu-day: {lacks}", file=sys.stderr)
+        return LACKS
     options.out = options.out or options.build / "results"
     options.out.mkdir(parents=True, exist_ok=True)
     found = [run_stage(stage, options, until) for stage in options.stages or STAGES]

@@ -21,6 +21,8 @@ import subprocess
 import sys
 import time
 
+from host import missing_device
+
 PES, TASKS, PROTOCOLS = ("rope", "nope", "mla"), ("distance", "counting"), ("published", "clean")
 ENDED = 75  # the trainer's exit status after SIGTERM
 TO_STOP = 15  # seconds that a trainer has to write its checkpoint
@@ -145,11 +147,8 @@ def parse():
 def main():
     options = parse()
     until = time.monotonic() + 60 * options.minutes - TO_STOP
-    seen = json.loads(subprocess.run([options.build / "bin/pelab-trainer", "capabilities"],
-                                     check=True, capture_output=True, text=True).stdout)
-    if options.device not in seen["devices"]:
-        print(f"table1: no CUDA device: pelab-trainer sees {', '.join(seen['devices'])}",
-              file=sys.stderr)
+    if lacks := missing_device(options.build, options.device):
+        print(f"table1: {lacks}", file=sys.stderr)
         return 2
     failed, left = False, False
     rows = []

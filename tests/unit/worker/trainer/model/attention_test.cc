@@ -108,7 +108,8 @@ AttentionInputs Inputs(const Case& c, const std::map<std::string, at::Tensor>& l
 
 class AttentionKernel : public testing::TestWithParam<Case> {};
 
-// Computes both ways, with a fused path in `type`, and expects that outputs and gradients agree.
+// Expects that what Attend computes in `type` agrees with the plain path in 64 bits: outputs and
+// gradients.
 void ExpectAgreement(const Case& c, at::ScalarType type, double most_error) {
   ModelConfig config;
   config.dropout = c.dropout;
@@ -118,15 +119,14 @@ void ExpectAgreement(const Case& c, at::ScalarType type, double most_error) {
   const at::Tensor direction =
       RandomTensor("direction", {c.batch, c.rows, c.heads * c.of_values()}).to(type);
   std::map<std::string, at::Tensor> found[2];
-  for (const bool fused : {false, true}) {
-    const auto leaves = Leaves(c, fused ? type : at::kDouble, type);
+  for (const bool tried : {false, true}) {
+    const auto leaves = Leaves(c, tried ? type : at::kDouble, type);
     const AttentionInputs inputs = Inputs(c, leaves);
-    const at::Tensor out =
-        fused ? AttendFused(inputs, 1, &dropout) : AttendPlainly(inputs, 1, &dropout);
+    const at::Tensor out = tried ? Attend(inputs, 1, &dropout) : AttendPlainly(inputs, 1, &dropout);
     ASSERT_EQ(out.sizes(), direction.sizes());
     (out * direction.to(out.scalar_type())).sum().backward();
-    found[fused]["output"] = out.detach();
-    for (const auto& [name, leaf] : leaves) found[fused]["gradient of " + name] = leaf.grad();
+    found[tried]["output"] = out.detach();
+    for (const auto& [name, leaf] : leaves) found[tried]["gradient of " + name] = leaf.grad();
   }
   for (const auto& [name, expected] : found[0]) {
     if (name == "gradient of key_bias" && c.rotations == 0 && !c.key_distance) {
@@ -141,30 +141,29 @@ void ExpectAgreement(const Case& c, at::ScalarType type, double most_error) {
   }
 }
 
-// A GPU leaves widths and lengths beyond its kernels' limits to the plain path.
-bool KernelTakes(const Case& c) {
-  return TestDevice().is_cpu() || FusedAttentionFits(Inputs(c, Leaves(c, at::kFloat)));
-}
-
 TEST_P(AttentionKernel, AgreesWithThePlainPath) {
-  if (!KernelTakes(GetParam())) GTEST_SKIP() << "the plain path computes it on this device";
   ExpectAgreement(GetParam(), at::kFloat, kMostFloatError);
 }
 
-// The weights of the softmax are rounded to 8 bits too.
+// The kernels of a GPU round the operands of products. The plain path, which a CPU takes in 16 bits,
+// also rounds logits and sums.
 TEST_P(AttentionKernel, AgreesInSixteenBits) {
-  if (TestDevice().is_cpu()) GTEST_SKIP() << "needs a GPU: PELAB_TEST_DEVICE=cuda:0";
-  if (!KernelTakes(GetParam())) GTEST_SKIP() << "the plain path computes it on this device";
-  ExpectAgreement(GetParam(), at::kBFloat16, 0.02);
+  const Case& c = GetParam();
+  const bool fused = !TestDevice().is_cpu() && c.of_values() <= kMostAttentionValueWidth;
+  EXPECT_EQ(FusedAttentionFits(Inputs(c, Leaves(c, at::kBFloat16))), fused);
+  ExpectAgreement(c, at::kBFloat16, fused ? 0.02 : 0.1);
 }
 
+// A GPU leaves wider values to the plain path.
 TEST_P(AttentionKernel, IsWhatAttendTakesWithAndWithoutGradients) {
   const Case& c = GetParam();
-  if (!KernelTakes(c)) GTEST_SKIP() << "the plain path computes it on this device";
   const AttentionInputs inputs = Inputs(c, Leaves(c, at::kFloat));
+  const bool fused = TestDevice().is_cpu() || c.of_values() <= kMostAttentionValueWidth;
   const at::Tensor trained = Attend(inputs, 0, nullptr);
   const at::NoGradGuard no_grad;
-  EXPECT_TRUE(trained.equal(AttendFused(inputs, 0, nullptr)));
+  EXPECT_EQ(FusedAttentionFits(inputs), fused);
+  EXPECT_TRUE(
+      trained.equal(fused ? AttendFused(inputs, 0, nullptr) : AttendPlainly(inputs, 0, nullptr)));
   EXPECT_TRUE(trained.equal(Attend(inputs, 0, nullptr)));
 }
 
