@@ -145,8 +145,8 @@ TEST_P(AttentionKernel, AgreesWithThePlainPath) {
   ExpectAgreement(GetParam(), at::kFloat, kMostFloatError);
 }
 
-// The kernels of a GPU round the operands of products. The plain path, which a CPU takes in 16 bits,
-// also rounds logits and sums.
+// The kernels of a GPU round the operands of products. The plain path, which a CPU takes in 16
+// bits, also rounds logits and sums.
 TEST_P(AttentionKernel, AgreesInSixteenBits) {
   const Case& c = GetParam();
   const bool fused = !TestDevice().is_cpu() && c.of_values() <= kMostAttentionValueWidth;
