@@ -132,7 +132,7 @@ class TraceTest(Case):
         self.server("--trace-file", self.file)
         self.write("queues.toml", QUEUES)
         self.ok(self.pelab("alloc", "add", self.folder / "queues.toml"))
-        self.submit(tiny_sweep(epochs=1, seeds="0", pes="nope"))
+        self.submit(tiny_sweep(epochs=400, seeds="0", pes="nope"))
         slurm = FakeSlurm(self.folder / "slurm")
         self.spawn("pelab-scale", "--server", self.socket, "--interval", "100ms", "--look", "100ms",
                    "--trace-file", self.file, env={**slurm.env, "TRACEPARENT": TRACEPARENT})
@@ -145,6 +145,8 @@ class TraceTest(Case):
                             "json", env={"TRACEPARENT": told})
         slurm.set(allocation, "RUNNING")
         wait_until(lambda: self.named("starting"), 20, "its hello")
+        # Nobody needs to be told about a worker that has no job and is gone.
+        wait_until(lambda: self.query("SELECT count(*) FROM v_curves")[0][0] > 0, 60, "an epoch")
         worker.send_signal(signal.SIGKILL)
         slurm.set(allocation, "NODE_FAIL")
         wait_until(lambda: len(self.named("Allocations/WorkerGone")) == 2, 20, "its end, told")

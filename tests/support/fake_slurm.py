@@ -13,8 +13,9 @@ for word; do
 done
 id=$(($(cat ids 2>/dev/null || echo 4710) + 1))
 echo $id >ids
-cp "$script" script.$id
 echo "$id|PENDING|Priority|$comment" >>jobs
+cp "$script" new
+mv new script.$id
 echo $id
 """
 SQUEUE = """\
