@@ -33,8 +33,8 @@ constexpr char kFooter[] =
     "  pelab run docs/sweeps/quick.yaml\n"
     "  pelab results quick\n"
     "  pelab submit table1.yaml --server gpu01:7470 --watch\n"
-    "Exit status: 0 success, 1 failure, 2 usage or invalid input, 3 finished but not every job "
-    "succeeded, 4 no coordinator, 130 interrupted.";
+    "Exit status: 0 success, 1 failure, 2 wrong usage, invalid input or a refused request, "
+    "3 finished but not every job succeeded, 4 no coordinator, 130 interrupted.";
 
 // Accepts every output that some command accepts. CheckOutput checks the command's own outputs once
 // the command is known.

@@ -27,9 +27,10 @@ trainer=$build/bin/pelab-trainer
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 "$trainer" capabilities >"$work/capabilities.json"
-grep -q '"cuda:0"' "$work/capabilities.json" ||
+if ! grep -q '"cuda:0"' "$work/capabilities.json"; then
   seen=$(cat "$work/capabilities.json")
   lacks "pelab-trainer was built, but its LibTorch sees no CUDA device: $seen"
+fi
 
 "$trainer" run --spec "$job" --workdir "$work/run" --device cuda:0 --threads 1 |
   python3 "$root/deploy/cuda-check.py" ||

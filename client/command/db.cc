@@ -206,7 +206,7 @@ void AddDb(Commands& commands) {
   auto no_copy = std::make_shared<bool>(false);
   CLI::App* migrate = app->add_subcommand(
       "migrate",
-      "bring it to the schema of this version, after a copy of it as it is (FILE.schema-N); "
+      "change the database to the schema of this version; first copies it to FILE.schema-N. "
       "pelab-server does the same when it starts, without a copy");
   migrate->add_flag("--no-copy", *no_copy, "keep no copy of the old one");
   migrate->callback([&commands, no_copy] {

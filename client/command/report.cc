@@ -128,7 +128,7 @@ void AddReport(Commands& commands) {
       ->type_name("FILE");
   app->add_flag("--force", options->force, "replace an existing file");
   app->add_flag("--all-seeds", options->all_seeds,
-                "each seed's curve too where there are more than 400,000 points of them");
+                "draw the curve of each seed even if these curves have more than 400,000 points");
   app->callback([&commands, options] {
     commands.chosen = [&commands, options] { return Run(*commands.context, *options); };
   });

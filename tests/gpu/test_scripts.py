@@ -112,6 +112,55 @@ class Hosts(HostCase):
         self.assertEqual(self.requires().returncode, 0)
 
 
+# A build that makes the trainer below, which says that it has these devices.
+BUILDS = """
+case $1 in
+  --version) echo 'cmake version 3.25.1' ;;
+  --build) mkdir -p "$2/bin" && cp {trainer} "$2/bin/pelab-trainer" ;;
+esac
+"""
+TRAINER = """
+if [ "$1" = capabilities ]; then echo '{devices}'; exit; fi
+echo '{{"event": "hello", "trainer": "1", "libtorch": "2", "device_name": "H200", "parameters": 9,
+        "train_examples": 7, "test_examples": 3}}' | tr -d '\n'; echo
+for epoch in 0 1 2; do
+  echo '{{"event": "epoch", "epoch": '$epoch', "seconds": 2.5, "train_loss": 1, "test_correct": 1,'\
+    '"test_total": 2}}'
+done
+{last}
+"""
+
+
+class Check(HostCase):
+    """deploy/cuda-check.sh, with stand-ins for the build and for the trainer."""
+
+    def check(self, devices, last="echo '{\"event\": \"done\"}'"):
+        for tool in ("mktemp", "rm", "cp", "nproc", "tr"):
+            if not (self.tools / tool).exists():
+                (self.tools / tool).symlink_to(shutil.which(tool))
+        self.stand_in("trainer", TRAINER.format(devices=devices, last=last))
+        self.stand_in("cmake", BUILDS.format(trainer=self.tools / "trainer"))
+        return subprocess.run(["bash", SOURCE / "deploy/cuda-check.sh", self.folder / "build"],
+                              check=False, env=self.environment, capture_output=True, text=True)
+
+    def test_a_host_with_a_gpu(self):
+        done = self.check('{"devices": ["cpu", "cuda:0"]}')
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        self.assertIn("epoch 2: 2.50 s", done.stdout)
+        self.assertIn("a whole job of 100 epochs with its ablation: about 250 s", done.stdout)
+
+    def test_a_libtorch_that_sees_none(self):
+        done = self.check('{"devices": ["cpu"]}')
+        self.assertEqual((done.returncode, done.stderr),
+                         (2, "cuda-check: pelab-trainer was built, but its LibTorch sees no CUDA "
+                             'device: {"devices": ["cpu"]}\n'))
+
+    def test_a_training_that_fails(self):
+        done = self.check('{"devices": ["cuda:0"]}', "exit 1")
+        self.assertEqual(done.returncode, 1)
+        self.assertTrue(done.stderr.endswith("cuda-check: training failed\n"), done.stderr)
+
+
 class Days(unittest.TestCase):
     def setUp(self):
         self.folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
