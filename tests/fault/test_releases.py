@@ -4,6 +4,7 @@ test is skipped (status 77) without it."""
 
 import os
 import pathlib
+import re
 import sys
 import unittest
 
@@ -85,8 +86,19 @@ class Releases(FaultCase):
         self.stop(worker)
         self.worker("new")
         self.settle(SWEEP, JOBS)
-        wait_until(lambda: "protocol 1" in self.logs() and "protocol 2" in self.logs(), 5,
-                   "both versions of the protocol to have been spoken")
+        spoken = self.protocols()
+        self.assertLessEqual(spoken[0], spoken[-1], "an upgrade speaks no older protocol")
+        print("protocols of the workers, in the order of their connections:", spoken)
+
+    def protocols(self):
+        """The version of the protocol that each worker spoke to the last coordinator."""
+        log = max(self.folder.glob("pelab-server.*.log"), key=lambda path: path.stat().st_mtime)
+
+        def told():
+            return dict(re.findall(r"worker \S+ \((\S+)\) on .*; protocol (\d+)$", log.read_text(),
+                                   re.MULTILINE))
+        wait_until(lambda: len(told()) == 2, 5, "the connections of the old worker and the new one")
+        return [int(protocol) for protocol in told().values()]
 
 
 if __name__ == "__main__":
