@@ -28,7 +28,7 @@ absl::StatusOr<int> CheckMarks(const std::string& path, std::int64_t application
         absl::StrCat(path, " is from a newer pelab: its schema is version ", user_version,
                      ", this program knows up to ", newest));
   }
-  // client/python/pelab/_file.py and docs/sweeps/verdict/results.py say the same.
+  // client/python/pelab/_file.py says the same.
   if (user_version < kFirstSchema) {
     return absl::FailedPreconditionError(absl::StrCat(
         path, " has schema version ", user_version,

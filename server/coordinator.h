@@ -39,7 +39,7 @@ struct CoordinatorOptions {
   std::optional<rpc::Address> health;
   absl::Duration heartbeat = absl::Seconds(5);
   absl::Duration lease = absl::Seconds(20);
-  // An attempt of which its worker reports nothing for this time is lost; infinite: no limit.
+  // An attempt is lost if its worker reports nothing about it for this long; infinite: no limit.
   absl::Duration attempt_silence = absl::Hours(24);
   std::uint64_t artifact_quota = std::uint64_t{20} << 30;
   std::string artifact_store;  // a directory that workers see too; empty: DATABASE.artifacts
@@ -70,9 +70,9 @@ class Coordinator {
   // Address of the health checks: "127.0.0.1:7479". Empty if there is none of their own.
   const std::string& health_address() const { return health_address_; }
 
-  // Whether the two threads that everything passes through work: the writer and the scheduler. OK
-  // if both come to a question within `patience`; otherwise DEADLINE_EXCEEDED, which names the one
-  // that does not. Thread-safe; not during or after Stop.
+  // Asks the writer's thread and the scheduler's thread for a sign of life. OK if both answer
+  // within `patience`; otherwise DEADLINE_EXCEEDED, which names the one that does not answer.
+  // Thread-safe; not during or after Stop.
   absl::Status CheckAlive(absl::Duration patience);
 
   // Ends the workers' sessions so that they connect again later, stores what is under way, and

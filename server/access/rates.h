@@ -13,11 +13,13 @@ namespace pelab::access {
 
 class Rates {
  public:
-  // Each principal may make `at_once` calls, and then `per_second`.
+  // A principal may make `at_once` calls without a pause. Its bucket fills again with `per_second`
+  // calls a second.
   Rates(const Clock& clock, double per_second, double at_once)
       : clock_(clock), per_second_(per_second), at_once_(at_once) {}
 
-  // Whether the principal may make another call now.
+  // Takes one call from the principal's bucket. If the bucket is empty, takes nothing and returns
+  // false.
   bool Take(const std::string& principal);
 
  private:

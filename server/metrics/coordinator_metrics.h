@@ -23,7 +23,7 @@
 
 namespace pelab::metrics {
 
-// With --metrics-sweeps, at most so many live sweeps have samples of their own.
+// With --metrics-sweeps, at most this many live sweeps have samples of their own.
 inline constexpr std::size_t kMostSweeps = 200;
 
 // Notifications that have come to an end: delivered, given up after the last try, and dropped

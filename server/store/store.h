@@ -1,6 +1,7 @@
 // The coordinator's stored state, and the only code that writes it: sweeps, jobs, attempts, curves,
-// analyses, names of artifacts, logs, workers. Every change is a value (writes.h). Changes are
-// applied in batches, one transaction for each batch. One thread at a time may use a Store.
+// analyses, names of artifacts, logs, workers, claim sheets, principals, the record and queues.
+// Every change is a value (writes.h). Changes are applied in batches, one transaction for each
+// batch. One thread at a time may use a Store.
 #pragma once
 
 #include <cstdint>
@@ -27,7 +28,8 @@ class Database;
 struct StoreOptions {
   state::Budgets budgets;
   // The size of the stored file with this hash; nullopt if there is none. Called on the writer
-  // thread; must be quick. If unset, every file counts as stored, at the size that is said of it.
+  // thread; must be quick. If unset, every file counts as stored, with the size that its event
+  // gives.
   std::function<std::optional<std::uint64_t>(const std::string& sha256)> artifact_bytes;
   // Name of the SQLite VFS to open the file with; empty: the default one.
   std::string vfs;

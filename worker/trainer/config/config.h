@@ -42,8 +42,8 @@ struct ModelConfig {
   KvSource kv_source = KvSource::kSelf;
   Readout readout = Readout::kMaskedMean;
   bool final_norm = true;
-  // Whether the attention keeps its logits and weights, which the fused kernel does not: the PE
-  // changes them.
+  // Whether the PE changes the logits or the weights of the attention. The plain attention then
+  // computes them and keeps all of them in memory; the fused attention keeps neither.
   bool keeps_logits = false;
   // Whether the PE gives other numbers for the same positions if there are more of them, as an own
   // encoding may. It then always gets the length of the data.

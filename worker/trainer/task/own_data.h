@@ -9,8 +9,9 @@
 
 namespace pelab::trainer {
 
-// Reads the file that the job names (--files), checks all of it and compares it with the job.
-// Throws TrainerError: kIo if the file cannot be read, kBadSpec if it is another one or is wrong.
+// Reads the file that the job names from the folder of --files, checks all of it and compares it
+// with the job. Throws TrainerError: kIo if the file cannot be read, kBadSpec if its SHA-256 or its
+// declaration is not the job's, or if its content breaks the rules of docs/own-data.md.
 TaskFile ReadOwnFile(const experiment::Job& job);
 
 // The examples of these splits (indices in declared.splits), split by split, each in the order of
