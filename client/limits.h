@@ -37,10 +37,12 @@ inline constexpr std::size_t kQuotedLogBytes = 4096;  // bytes read for these li
 inline constexpr std::size_t kSocketParentBytes = 60;
 
 // `pelab import`.
-inline constexpr std::size_t kImportKeys = 200;     // keys in one request
-inline constexpr int kImportEpochs = 5000;          // epochs in one message: at most 400 KB
-inline constexpr int kImportCells = 2000;           // cells in one message
-inline constexpr std::uint64_t kImportWords = 100;  // jobs between two lines of progress
+inline constexpr std::size_t kImportKeys = 200;        // keys in one request
+inline constexpr int kImportEpochs = 5000;             // epochs in one message: at most 400 KB
+inline constexpr int kImportCells = 2000;              // cells in one message
+inline constexpr std::uint64_t kImportWords = 100;     // jobs between two lines of progress
+inline constexpr std::size_t kJobFileBytes = 1 << 20;  // the job of a recorded run
+inline constexpr std::size_t kRunBytes = 256 << 20;    // the lines of a recorded run
 
 // `pelab export`.
 inline constexpr std::size_t kExportJobs = 100;   // jobs whose matrices are held at once

@@ -135,13 +135,17 @@ void AddImport(Commands& commands) {
       commands, "import", "merge another database's finished jobs into this one, by key",
       "  pelab import other.db --db all.db\n"
       "  pelab import other.db --server gpu01:7470 --dry-run\n"
+      "  pelab import runs/ --db all.db\n"
       "A job comes with its curve, attempts, analyses, ablations and weights; sweeps come with "
       "their documents. Jobs that are here stay as they are, and a second import changes nothing. "
+      "A folder has runs of pelab-trainer alone: each is a folder with the trainer's job.json, its "
+      "lines in events.jsonl, and its files. "
       "If no coordinator serves --db, this command starts one, which creates the file if it is "
       "missing.\n"
       "Exit status 1: a job has another curve here, or a file there is missing or damaged.");
   app->add_option("OTHER.db", options->other,
-                  "the database to take jobs from; is only read, may be served")
+                  "the database to take jobs from, or a folder of recorded runs; is only read, "
+                  "may be served")
       ->required();
   app->add_flag("--dry-run", options->dry_run, "say what would be imported, and change nothing");
   app->add_flag("--no-files", options->no_files, "leave out weights and other files");

@@ -40,7 +40,8 @@ absl::StatusOr<int> Run(const Context& context, const RetryOptions& options) {
 void AddRetry(Commands& commands) {
   auto options = std::make_shared<RetryOptions>();
   CLI::App* app = AddCommand(
-      commands, "retry", "queue failed jobs again, with fresh budgets; nothing is deleted",
+      commands, "retry",
+      "queue failed jobs again, counting failures and losses from 0; nothing is deleted",
       "  pelab retry table1\n"
       "  pelab retry --job 12\n"
       "  pelab retry --job 12 --failed --server gpu01:7470\n"

@@ -1,17 +1,18 @@
 #include "client/import/importer.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <functional>
 #include <optional>
 #include <utility>
 
+#include "client/import/recorded_runs.h"
 #include "client/limits.h"
 #include "core/base/file.h"
 #include "core/base/regular_file.h"
 #include "core/base/sha256.h"
 #include "core/base/status.h"
 #include "core/base/strings.h"
-#include "core/db/check/check.h"
 #include "migrations/schema.h"
 
 namespace pelab::client {
@@ -38,9 +39,11 @@ bool IsWhole(const std::string& path, const v1::ImportedFile& file) {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Importer>> Importer::Open(const std::string& path, bool with_files) {
-  auto reader = db::ImportReader::Open(path);
+  std::error_code ignored;
+  const bool folder = std::filesystem::is_directory(path, ignored);
+  auto reader = folder ? OpenRecordedRuns(path) : db::ImportReader::Open(path);
   if (reader.ok()) {
-    return std::unique_ptr<Importer>(new Importer(path, *std::move(reader), with_files));
+    return std::unique_ptr<Importer>(new Importer(*std::move(reader), with_files));
   }
   if (!reader.status().GetPayload(migrations::kOlderSchemaPayload)) return reader.status();
   return absl::FailedPreconditionError(
@@ -101,10 +104,10 @@ absl::StatusOr<ImportReport> Importer::Preview(const Check& check) {
   return report;
 }
 
-absl::Status Importer::SendFile(const v1::ImportedFile& file,
+absl::Status Importer::SendFile(std::int64_t job_id, const v1::ImportedFile& file,
                                 const std::function<absl::Status(const v1::ImportJobPart&)>& write,
                                 ImportReport& report) {
-  const std::optional<std::string> path = db::ArtifactPath(path_, file.sha256());
+  const std::optional<std::string> path = reader_->PathOf(job_id, file);
   if (!path || !IsWhole(*path, file)) {
     report.missing_files.push_back(path.value_or(file.sha256()));
     return absl::OkStatus();
@@ -121,7 +124,7 @@ absl::Status Importer::SendFile(const v1::ImportedFile& file,
   return absl::OkStatus();
 }
 
-absl::Status Importer::SendJob(const db::ExportedJob& job,
+absl::Status Importer::SendJob(std::int64_t job_id, const db::ExportedJob& job,
                                const std::function<absl::Status(const v1::ImportJobPart&)>& write,
                                ImportReport& report) {
   v1::ImportJobPart part;
@@ -140,7 +143,7 @@ absl::Status Importer::SendJob(const db::ExportedJob& job,
   }
   if (with_files_) {
     for (const v1::ImportedFile& file : job.files) {
-      PELAB_RETURN_IF_ERROR(SendFile(file, write, report));
+      PELAB_RETURN_IF_ERROR(SendFile(job_id, file, write, report));
     }
   }
   part.set_end(true);
@@ -188,8 +191,8 @@ absl::StatusOr<ImportReport> Importer::Run(
   PELAB_RETURN_IF_ERROR(ForEachNew(check, report, [&](const db::FinishedJob& finished) {
     if (stopped()) return absl::CancelledError("stopped");
     PELAB_ASSIGN_OR_RETURN(const db::ExportedJob job, reader_->ReadJob(finished.job_id));
-    const auto answer =
-        coordinator.ImportJob([&](const auto& write) { return SendJob(job, write, report); });
+    const auto answer = coordinator.ImportJob(
+        [&](const auto& write) { return SendJob(finished.job_id, job, write, report); });
     PELAB_RETURN_IF_ERROR(answer.status());
     report.old_matrices += static_cast<std::uint64_t>(job.left_out);
     // The job may have been stored or started here since the check.

@@ -33,8 +33,9 @@ struct ImportReport {
 
 class Importer {
  public:
-  // `path` is the other database. Returns the errors of ImportReader::Open. FAILED_PRECONDITION
-  // for an older schema; the message says how to migrate a copy.
+  // `path` is the other database, or a folder of recorded runs (recorded_runs.h). Returns the errors
+  // of ImportReader::Open and OpenRecordedRuns. FAILED_PRECONDITION for a database of an older
+  // schema; the message says how to migrate a copy.
   static absl::StatusOr<std::unique_ptr<Importer>> Open(const std::string& path, bool with_files);
 
   // Answers for each key of a request whether its job is new here, present, different or in flight.
@@ -52,22 +53,21 @@ class Importer {
       const std::function<void(std::uint64_t done, std::uint64_t all)>& progress);
 
  private:
-  Importer(std::string path, std::unique_ptr<db::ImportReader> reader, bool with_files)
-      : path_(std::move(path)), reader_(std::move(reader)), with_files_(with_files) {}
+  Importer(std::unique_ptr<db::ImportReader> reader, bool with_files)
+      : reader_(std::move(reader)), with_files_(with_files) {}
 
   // Checks all jobs, some at a time, and calls `use(job) -> Status` for those that are new.
   template <typename Use>
   absl::Status ForEachNew(const Check& check, ImportReport& report, const Use& use);
-  absl::Status SendJob(const db::ExportedJob& job,
+  absl::Status SendJob(std::int64_t job_id, const db::ExportedJob& job,
                        const std::function<absl::Status(const v1::ImportJobPart&)>& write,
                        ImportReport& report);
-  absl::Status SendFile(const v1::ImportedFile& file,
+  absl::Status SendFile(std::int64_t job_id, const v1::ImportedFile& file,
                         const std::function<absl::Status(const v1::ImportJobPart&)>& write,
                         ImportReport& report);
   absl::Status SendSweeps(Coordinator& coordinator, const std::function<bool()>& stopped,
                           ImportReport& report);
 
-  const std::string path_;
   const std::unique_ptr<db::ImportReader> reader_;
   const bool with_files_;
   std::uint64_t jobs_ = 0;

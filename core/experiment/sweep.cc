@@ -26,7 +26,8 @@ std::string OwnLabel(const Job& job) {
   return job.pe + ":" + job.Choice("pe.encoding") + (options.empty() ? "" : "(" + options + ")");
 }
 
-// "rope(base=500)": the PE with the fields that differ from their default under this protocol.
+}  // namespace
+
 std::string PeLabel(const Job& job, std::string_view protocol) {
   if (job.pe == catalog::OwnPe().name) return OwnLabel(job);
   catalog::Values resolved = WithCoordinates(job);
@@ -41,8 +42,6 @@ std::string PeLabel(const Job& job, std::string_view protocol) {
   }
   return parameters.empty() ? job.pe : job.pe + "(" + parameters + ")";
 }
-
-}  // namespace
 
 // Builds the Sweep of a plan that has no violations.
 class SweepParser {

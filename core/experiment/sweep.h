@@ -53,6 +53,9 @@ struct Cell {
   std::string key;  // lower-case hexadecimal SHA-256 of canonical_json
 };
 
+// Cell::pe_label of a job in a sweep of this protocol.
+std::string PeLabel(const Job& job, std::string_view protocol);
+
 struct Combination;
 struct SweepPlan;
 

@@ -73,7 +73,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   agent::TrainerTrace trace(assignment);
   absl::Status output;
   const auto on_line = [&](absl::string_view line) {
-    auto parsed = agent::ParseTrainerLine(line, "1", Directory().path());
+    auto parsed = event::ParseTrainerLine(line, "1", Directory().path());
     if (!parsed.ok()) {
       fuzz::RequireRefusal(parsed.status());
       output.Update(parsed.status());

@@ -7,7 +7,8 @@ The order is RoPE, NoPE, MLA x distance, counting x published, clean, in bf16, t
 float32; seed 0, then the next ones. Each cell has a folder with its job, its events
 (docs/formats.md) and its newest checkpoint. Where the time ends within a cell, the trainer is asked
 to stop and leaves a checkpoint; the next call with the same --out goes on there. It prints each
-cell's epochs, last test accuracy, time of an epoch, and deposit.
+cell's epochs, last test accuracy, time of an epoch, and deposit. `pelab import day/table --db
+pelab.db` stores the cells that are done.
 
 Exit status: 0 every cell is done, 75 time ended before, 1 a cell failed, 2 this host lacks
 something."""
@@ -16,6 +17,7 @@ import argparse
 import json
 import pathlib
 import signal
+import socket
 import statistics
 import subprocess
 import sys
@@ -70,11 +72,30 @@ def events_of(folder):
     return [epochs[epoch] for epoch in sorted(epochs)], others
 
 
+def note(folder, **members):
+    """Adds a line of ours to the trainer's lines (docs/formats.md, "Runs of a trainer alone")."""
+    path = folder / "events.jsonl"
+    text = path.read_bytes() if path.exists() else b""
+    job = json.loads((folder / "job.json").read_text())["job"]
+    with open(path, "a", encoding="utf-8") as events:
+        if text and not text.endswith(b"\n"):
+            events.write("\n")  # the trainer was killed within a line
+        events.write(json.dumps({**members, "unix_ms": int(1000 * time.time()), "job": job}) + "\n")
+
+
 def train(options, cell, folder, until):
     """The trainer's exit status; it is asked to stop at `until`."""
     folder.mkdir(parents=True, exist_ok=True)
     if not (folder / "job.json").exists():
         (folder / "job.json").write_text(json.dumps(job_of(options, cell)) + "\n")
+    note(folder, event="call", host=socket.gethostname())
+    try:
+        return call(options, folder, until)
+    finally:
+        note(folder, event="returned")
+
+
+def call(options, folder, until):
     with open(folder / "events.jsonl", "a", encoding="utf-8") as events, \
             open(folder / "stderr.txt", "a", encoding="utf-8") as errors:
         trainer = subprocess.Popen(

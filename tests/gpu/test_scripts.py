@@ -229,6 +229,10 @@ class Days(unittest.TestCase):
         row = json.loads((self.folder / "table1.json").read_text())[0]
         self.assertEqual((row["epochs"], row["done"]), (150, True))
         self.assertIn("150 epochs", done.stdout)
+        imported = self.run_script(BUILD / "bin/pelab", "import", self.folder, "--db",
+                                   self.folder / "pelab.db", "--output", "json")
+        self.assertEqual(imported.returncode, 0, imported.stderr)
+        self.assertEqual(json.loads(imported.stdout)["imported"], 1)
         again = self.run_script(*self.table("--epochs", "150"))
         self.assertEqual((again.returncode, again.stdout), (0, done.stdout))
 

@@ -56,7 +56,7 @@ Attempt::~Attempt() {
 
 // Beginning and ending ----------------------------------------------------------------------------
 
-void Attempt::StartUpload(DoneLine done) {
+void Attempt::StartUpload(event::DoneLine done) {
   ended_ = false;
   thread_ = std::thread([this, done = std::move(done)] {
     const LogScope scope(log_ids_);
@@ -204,7 +204,7 @@ void Attempt::TrainerStarted(const std::string& job_dir, bool any_packing) {
   EndStep();
 }
 
-absl::Status Attempt::OnLine(TrainerLine line) {
+absl::Status Attempt::OnLine(event::TrainerLine line) {
   if (!BeginStep()) return absl::OkStatus();
   const LogScope scope(log_ids_);
   const absl::Status status = Take(std::move(line));
@@ -214,8 +214,9 @@ absl::Status Attempt::OnLine(TrainerLine line) {
   return settled() ? absl::OkStatus() : status;
 }
 
-absl::Status Attempt::Take(TrainerLine line) {
-  if (auto* fact = std::get_if<FactLine>(&line); fact != nullptr && fact->event.has_started()) {
+absl::Status Attempt::Take(event::TrainerLine line) {
+  if (auto* fact = std::get_if<event::FactLine>(&line);
+      fact != nullptr && fact->event.has_started()) {
     v1::Execution* now = fact->event.mutable_started()->mutable_execution();
     // The trainer reports packing 1 if the number changes no result. Then keep the recorded number.
     if (any_packing_ && assignment_.has_execution() && now->packing() == 1) {
@@ -285,7 +286,7 @@ absl::Status Attempt::AppendWhenThereIsRoom(const v1::Event& event) {
   return status;
 }
 
-void Attempt::RunUpload(const DoneLine& done) {
+void Attempt::RunUpload(const event::DoneLine& done) {
   v1::Finished finished;
   const bool over = Upload(done, finished.mutable_warning());
   spans_.Uploaded();
@@ -342,7 +343,7 @@ absl::Status Attempt::Get(const ArtifactFile& file) {
   }
 }
 
-bool Attempt::Upload(const DoneLine& done, std::string* warning) {
+bool Attempt::Upload(const event::DoneLine& done, std::string* warning) {
   const absl::StatusOr<std::string> job_dir = context_->work_dir->JobDir(assignment_);
   const ArtifactFile file = {absl::StrCat(job_dir.value_or("."), "/", done.weights_file),
                              done.sha256, done.bytes, assignment_.attempt_id(),
@@ -383,7 +384,7 @@ bool Attempt::Upload(const DoneLine& done, std::string* warning) {
   return stop_reason() != StopReason::kShutdown;
 }
 
-std::string Attempt::GiveUpUpload(const DoneLine& done, const absl::Status& status) {
+std::string Attempt::GiveUpUpload(const event::DoneLine& done, const absl::Status& status) {
   const absl::StatusOr<std::string> kept = context_->work_dir->Keep(assignment_, done.weights_file);
   std::string text = absl::StrCat("the weights could not be uploaded: ", status.message(), "; ",
                                   kept.ok() ? absl::StrCat("they are kept on its host in ", *kept)

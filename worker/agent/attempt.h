@@ -94,7 +94,7 @@ class Attempt {
   // Call exactly one of the next three functions, once, to begin.
 
   // Training is done and its weights are on this host: uploads them and finishes.
-  void StartUpload(DoneLine done);
+  void StartUpload(event::DoneLine done);
   // An earlier daemon left the attempt unfinished: records it as preempted.
   void FinishInterrupted();
   // A run has taken the attempt, on this slot (-1: there is no such slot), and keeps it until
@@ -132,7 +132,7 @@ class Attempt {
   // the same numbers as in a batch of any size.
   void TrainerStarted(const std::string& job_dir, bool any_packing);
   // Takes a line of the trainer about this job. Lines after the attempt was settled are ignored.
-  absl::Status OnLine(TrainerLine line);
+  absl::Status OnLine(event::TrainerLine line);
   void OnStderr(absl::string_view bytes);
 
   // The functions below settle how the attempt ended. Only the first call counts. The work that
@@ -155,7 +155,7 @@ class Attempt {
   // attempt is already settled.
   bool BeginStep();
   void EndStep();
-  absl::Status Take(TrainerLine line);
+  absl::Status Take(event::TrainerLine line);
   void WrapUp(v1::Finished finished);
   CheckpointPlace PlaceOf(const std::string& job_dir);
   // Sends the newest checkpoint to the coordinator, because the job goes on elsewhere.
@@ -167,9 +167,9 @@ class Attempt {
   absl::Status Get(const ArtifactFile& file);
   // False if the daemon ends before the upload does; the next daemon continues it. `warning` says
   // why the weights could not be kept with the coordinator.
-  bool Upload(const DoneLine& done, std::string* warning);
-  void RunUpload(const DoneLine& done);
-  std::string GiveUpUpload(const DoneLine& done, const absl::Status& status);
+  bool Upload(const event::DoneLine& done, std::string* warning);
+  void RunUpload(const event::DoneLine& done);
+  std::string GiveUpUpload(const event::DoneLine& done, const absl::Status& status);
   void Finish(v1::Finished finished);
   absl::Status Spooled(v1::Event event);
   absl::Status AppendWhenThereIsRoom(const v1::Event& event);

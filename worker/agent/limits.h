@@ -18,7 +18,6 @@ inline constexpr std::size_t kCapabilitiesBytes = 256 << 10;
 
 // Output of trainers.
 inline constexpr std::size_t kLineBytes = 1 << 20;       // bytes of one line
-inline constexpr std::size_t kAnalysisBytes = 4 << 20;   // bytes of the result file of an analysis
 inline constexpr std::size_t kLogFileBytes = 256 << 10;  // bytes of one of the two files of a log
 inline constexpr std::size_t kLogPendingBytes = 256 << 10;  // bytes of a log that wait to be sent
 

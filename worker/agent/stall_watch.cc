@@ -24,12 +24,12 @@ std::string Words(absl::Duration time) {
 StallWatch::StallWatch(std::optional<absl::Duration> timeout, absl::Duration now)
     : timeout_(timeout), last_event_(now), last_look_(now) {}
 
-void StallWatch::OnEvent(const TrainerLine& line, absl::Duration now) {
+void StallWatch::OnEvent(const event::TrainerLine& line, absl::Duration now) {
   const absl::Duration took = now - last_event_;
   last_event_ = now;
   last_look_ = now;
   silence_ = absl::ZeroDuration();
-  const auto* fact = std::get_if<FactLine>(&line);
+  const auto* fact = std::get_if<event::FactLine>(&line);
   if (fact == nullptr) return;
   if (fact->event.has_started()) {
     said_hello_ = true;

@@ -5,7 +5,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
-#include "worker/agent/trainer_events.h"
+#include "core/event/trainer_line.h"
 
 namespace pelab::agent {
 
@@ -18,7 +18,7 @@ class StallWatch {
   StallWatch(std::optional<absl::Duration> timeout, absl::Duration now);
 
   // The trainer has printed an event.
-  void OnEvent(const TrainerLine& line, absl::Duration now);
+  void OnEvent(const event::TrainerLine& line, absl::Duration now);
 
   // Adds the time since the last call to the silence. Returns how long to wait at most before the
   // next call. Silence counts only while `listening` is true, and not while this process was

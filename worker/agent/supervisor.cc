@@ -128,7 +128,7 @@ void Supervisor::Resume(Entry* entry) {
   entry->interrupted = false;
   Attempt& attempt = *entry->attempt;
   if (attempt.spool().finished().has_value()) return;
-  if (std::optional<DoneLine> done =
+  if (std::optional<event::DoneLine> done =
           context_.work_dir->LoadUpload(attempt.assignment().attempt_id())) {
     attempt.StartUpload(*std::move(done));
   } else {

@@ -15,9 +15,9 @@
 #include "core/base/clock.h"
 #include "core/base/mutex.h"
 #include "core/base/status.h"
+#include "core/event/trainer_line.h"
 #include "worker/agent/limits.h"
 #include "worker/agent/line_splitter.h"
-#include "worker/agent/trainer_events.h"
 
 namespace pelab::agent {
 namespace {

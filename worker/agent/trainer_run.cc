@@ -283,13 +283,13 @@ void TrainerRun::Watch(TrainerProcess& process, const Jobs& jobs) {
 }
 
 absl::Status TrainerRun::OnLine(absl::string_view line, const Jobs& jobs, StallWatch& watch) {
-  PELAB_ASSIGN_OR_RETURN(JobLine parsed, ParseTrainerLine(line, directories_));
+  PELAB_ASSIGN_OR_RETURN(event::JobLine parsed, event::ParseTrainerLine(line, directories_));
   watch.OnEvent(parsed.line, context_->clock->Monotonic());
   const auto job = std::find_if(jobs.begin(), jobs.end(), [&](const Attempt* candidate) {
     return JobName(candidate->assignment()) == parsed.job;
   });
-  const bool done = std::holds_alternative<DoneLine>(parsed.line);
-  const bool over = done || std::holds_alternative<ErrorLine>(parsed.line);
+  const bool done = std::holds_alternative<event::DoneLine>(parsed.line);
+  const bool over = done || std::holds_alternative<event::ErrorLine>(parsed.line);
   PELAB_RETURN_IF_ERROR((*job)->OnLine(std::move(parsed.line)));
   if (!over || jobs.size() == 1) return absl::OkStatus();
   // A trainer with only this job would have exited with this status.

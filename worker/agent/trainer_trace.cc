@@ -137,7 +137,7 @@ absl::Status TrainerTrace::AcceptAnalysis(const event::AnalysisId& analysis) {
   return absl::OkStatus();
 }
 
-absl::Status TrainerTrace::AcceptCheckpoint(const CheckpointLine& line) {
+absl::Status TrainerTrace::AcceptCheckpoint(const event::CheckpointLine& line) {
   if (!started_ || line.epoch > next_epoch_) {
     return absl::InvalidArgumentError(absl::StrCat("the trainer kept a checkpoint of epoch ",
                                                    line.epoch, " after ", next_epoch_, " epochs"));
@@ -162,22 +162,22 @@ absl::Status TrainerTrace::AcceptDone() const {
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::optional<v1::Event>> TrainerTrace::Accept(TrainerLine line) {
+absl::StatusOr<std::optional<v1::Event>> TrainerTrace::Accept(event::TrainerLine line) {
   if (done_.has_value() || error_.has_value()) {
     return absl::InvalidArgumentError("the trainer went on after its last event");
   }
-  if (auto* fact = std::get_if<FactLine>(&line)) {
+  if (auto* fact = std::get_if<event::FactLine>(&line)) {
     PELAB_RETURN_IF_ERROR(AcceptFact(fact->event));
     return std::move(fact->event);
   }
-  if (const auto* checkpoint = std::get_if<CheckpointLine>(&line)) {
+  if (const auto* checkpoint = std::get_if<event::CheckpointLine>(&line)) {
     PELAB_RETURN_IF_ERROR(AcceptCheckpoint(*checkpoint));
-  } else if (auto* done = std::get_if<DoneLine>(&line)) {
+  } else if (auto* done = std::get_if<event::DoneLine>(&line)) {
     PELAB_RETURN_IF_ERROR(AcceptDone());
     done_ = std::move(*done);
-  } else if (auto* error = std::get_if<ErrorLine>(&line)) {
+  } else if (auto* error = std::get_if<event::ErrorLine>(&line)) {
     error_ = std::move(*error);
-  } else if (const auto* unknown = std::get_if<UnknownLine>(&line)) {
+  } else if (const auto* unknown = std::get_if<event::UnknownLine>(&line)) {
     OnUnknown(unknown->name);
   }
   return std::nullopt;

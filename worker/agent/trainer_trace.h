@@ -11,8 +11,8 @@
 #include "core/base/process.h"
 #include "core/event/check.h"
 #include "core/event/job_facts.h"
+#include "core/event/trainer_line.h"
 #include "pelab/v1/fleet.pb.h"
-#include "worker/agent/trainer_events.h"
 
 namespace pelab::agent {
 
@@ -38,9 +38,9 @@ class TrainerTrace {
   // the earlier ones: a missing or repeated epoch, a start after the highest allowed epoch, an
   // analysis that was not asked for, results of another model or data set than the job's, or an end
   // before all work is done.
-  absl::StatusOr<std::optional<v1::Event>> Accept(TrainerLine line);
+  absl::StatusOr<std::optional<v1::Event>> Accept(event::TrainerLine line);
 
-  const std::optional<DoneLine>& done() const { return done_; }
+  const std::optional<event::DoneLine>& done() const { return done_; }
   // The next epoch to run after the newest checkpoint that the trainer has kept; 0 if there is
   // none.
   int checkpoint() const { return checkpoint_; }
@@ -55,7 +55,7 @@ class TrainerTrace {
   absl::Status AcceptFact(const v1::Event& event);
   absl::Status AcceptAnalysis(const event::AnalysisId& analysis);
   absl::Status AcceptDone() const;
-  absl::Status AcceptCheckpoint(const CheckpointLine& line);
+  absl::Status AcceptCheckpoint(const event::CheckpointLine& line);
 
   void OnUnknown(const std::string& name);
   absl::Status CheckStart(const v1::Started& started) const;
@@ -70,8 +70,8 @@ class TrainerTrace {
   int epochs_ = 0;
   int checkpoint_ = 0;
   int unknown_ = 0;  // number of unknown events
-  std::optional<DoneLine> done_;
-  std::optional<ErrorLine> error_;
+  std::optional<event::DoneLine> done_;
+  std::optional<event::ErrorLine> error_;
 };
 
 // The outcome of an attempt that an earlier daemon left unfinished.

@@ -181,7 +181,7 @@ absl::Status WorkDir::RemoveAttempt(std::int64_t attempt_id) const {
   return RemoveAll(AttemptDir(attempt_id));
 }
 
-absl::Status WorkDir::SaveUpload(std::int64_t attempt_id, const DoneLine& done) const {
+absl::Status WorkDir::SaveUpload(std::int64_t attempt_id, const event::DoneLine& done) const {
   const Json record = {{"file", done.weights_file},
                        {"sha256", done.sha256},
                        {"bytes", done.bytes},
@@ -189,15 +189,15 @@ absl::Status WorkDir::SaveUpload(std::int64_t attempt_id, const DoneLine& done) 
   return WriteFileAtomically(absl::StrCat(AttemptDir(attempt_id), "/upload.json"), record.dump());
 }
 
-std::optional<DoneLine> WorkDir::LoadUpload(std::int64_t attempt_id) const {
+std::optional<event::DoneLine> WorkDir::LoadUpload(std::int64_t attempt_id) const {
   const auto text =
       ReadFile(absl::StrCat(AttemptDir(attempt_id), "/upload.json"), limits::kRecordBytes);
   if (!text.ok()) return std::nullopt;
   const Json record = ParseJson<Json>(*text);
   try {
-    return DoneLine{record.at("file").get<std::string>(), record.at("sha256").get<std::string>(),
-                    Integer<std::uint64_t>(record, "bytes"),
-                    record.at("wall_seconds").get<double>()};
+    return event::DoneLine{
+        record.at("file").get<std::string>(), record.at("sha256").get<std::string>(),
+        Integer<std::uint64_t>(record, "bytes"), record.at("wall_seconds").get<double>()};
   } catch (const std::exception&) {
     return std::nullopt;
   }

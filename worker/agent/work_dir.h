@@ -29,8 +29,8 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "core/base/unique_fd.h"
+#include "core/event/trainer_line.h"
 #include "pelab/v1/fleet.pb.h"
-#include "worker/agent/trainer_events.h"
 
 namespace pelab::agent {
 
@@ -53,8 +53,8 @@ class WorkDir {
   std::vector<std::int64_t> ListAttempts() const;
   absl::Status RemoveAttempt(std::int64_t attempt_id) const;
 
-  absl::Status SaveUpload(std::int64_t attempt_id, const DoneLine& done) const;
-  std::optional<DoneLine> LoadUpload(std::int64_t attempt_id) const;
+  absl::Status SaveUpload(std::int64_t attempt_id, const event::DoneLine& done) const;
+  std::optional<event::DoneLine> LoadUpload(std::int64_t attempt_id) const;
 
   // Moves `file` from the job's directory to kept/ and returns its new path.
   absl::StatusOr<std::string> Keep(const v1::Assignment& assignment, const std::string& file) const;

@@ -8,6 +8,7 @@
 
 #include "core/base/strings.h"
 #include "core/catalog/catalog.h"
+#include "core/db/check/check.h"
 #include "core/db/connection.h"
 #include "core/db/raw_statement.h"
 #include "core/db/row_columns.h"
@@ -181,8 +182,8 @@ v1::ImportVerdict Verdict(SQLite::Database& db, const v1::ImportKey& wanted) {
 
 class SqliteImportReader final : public ImportReader {
  public:
-  explicit SqliteImportReader(std::unique_ptr<Connection> connection)
-      : connection_(std::move(connection)) {}
+  SqliteImportReader(std::string path, std::unique_ptr<Connection> connection)
+      : path_(std::move(path)), connection_(std::move(connection)) {}
 
   absl::StatusOr<std::vector<FinishedJob>> Finished(std::int64_t* others) override {
     return connection_->Read([&](auto& db) -> absl::StatusOr<std::vector<FinishedJob>> {
@@ -209,6 +210,9 @@ class SqliteImportReader final : public ImportReader {
       ReadFiles(db, job_id, job);
       return job;
     });
+  }
+  std::optional<std::string> PathOf(std::int64_t, const v1::ImportedFile& file) override {
+    return ArtifactPath(path_, file.sha256());
   }
   absl::StatusOr<std::vector<ExportedSweep>> Sweeps() override {
     return connection_->Read([&](auto& db) -> absl::StatusOr<std::vector<ExportedSweep>> {
@@ -279,6 +283,7 @@ class SqliteImportReader final : public ImportReader {
     return out;
   }
 
+  const std::string path_;
   std::unique_ptr<Connection> connection_;
 };
 
@@ -306,7 +311,7 @@ void CurveHash::Add(const v1::Epoch& epoch) {
 absl::StatusOr<std::unique_ptr<ImportReader>> ImportReader::Open(const std::string& path) {
   absl::StatusOr<std::unique_ptr<Connection>> connection = Connection::Open(path);
   if (!connection.ok()) return connection.status();
-  return std::make_unique<SqliteImportReader>(*std::move(connection));
+  return std::make_unique<SqliteImportReader>(path, *std::move(connection));
 }
 
 }  // namespace pelab::db

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -59,6 +60,8 @@ class ImportReader {
   virtual absl::StatusOr<std::vector<FinishedJob>> Finished(std::int64_t* others) = 0;
   virtual absl::StatusOr<std::string> HashOfCurve(std::int64_t job_id) = 0;
   virtual absl::StatusOr<ExportedJob> ReadJob(std::int64_t job_id) = 0;
+  // The path of a file of ReadJob(job_id); nullopt if no file can have this name.
+  virtual std::optional<std::string> PathOf(std::int64_t job_id, const v1::ImportedFile& file) = 0;
   // The sweeps that were fully expanded, oldest first.
   virtual absl::StatusOr<std::vector<ExportedSweep>> Sweeps() = 0;
   // The sweep's job cells from ordinal `from` on, at most `limit`.

@@ -12,13 +12,13 @@ namespace {
 
 using ::testing::HasSubstr;
 
-TrainerLine Hello() {
-  FactLine line;
+event::TrainerLine Hello() {
+  event::FactLine line;
   line.event.mutable_started()->set_epochs(9);
   return line;
 }
-TrainerLine Epoch() {
-  FactLine line;
+event::TrainerLine Epoch() {
+  event::FactLine line;
   line.event.mutable_epoch()->set_epoch(0);
   return line;
 }
@@ -26,7 +26,7 @@ TrainerLine Epoch() {
 class StallWatchTest : public testing::Test {
  protected:
   void Use(std::optional<absl::Duration> timeout) { watch_.emplace(timeout, now_); }
-  void Say(const TrainerLine& line) { watch_->OnEvent(line, now_); }
+  void Say(const event::TrainerLine& line) { watch_->OnEvent(line, now_); }
   // Returns how long the trainer may be silent until it counts as hung; a day at most. Calls Look
   // as often as it asks to be called.
   absl::Duration Silence(bool listening = true) {

@@ -19,25 +19,25 @@ constexpr ExitStatus kExit1 = {false, 1};
 constexpr ExitStatus kExit75 = {false, 75};
 constexpr ExitStatus kSigkill = {true, 9};
 
-TrainerLine Hello(int start, int epochs) {
-  FactLine line;
+event::TrainerLine Hello(int start, int epochs) {
+  event::FactLine line;
   line.event.mutable_started()->set_start_epoch(start);
   line.event.mutable_started()->set_epochs(epochs);
   return line;
 }
-TrainerLine Epoch(int epoch) {
-  FactLine line;
+event::TrainerLine Epoch(int epoch) {
+  event::FactLine line;
   line.event.mutable_epoch()->set_epoch(epoch);
   return line;
 }
-TrainerLine AblationLine(int version = 2, const std::string& parameters = "{}") {
-  FactLine line;
+event::TrainerLine AblationLine(int version = 2, const std::string& parameters = "{}") {
+  event::FactLine line;
   line.event.mutable_head_ablation()->set_version(version);
   line.event.mutable_head_ablation()->set_parameters_json(parameters);
   return line;
 }
-TrainerLine Done() { return DoneLine{"w", "", 1, 2.5}; }
-TrainerLine Error(state::ErrorKind kind) { return ErrorLine{kind, "it broke"}; }
+event::TrainerLine Done() { return event::DoneLine{"w", "", 1, 2.5}; }
+event::TrainerLine Error(state::ErrorKind kind) { return event::ErrorLine{kind, "it broke"}; }
 
 v1::Assignment MakeAssignment(int max_start_epoch = 0, bool ablation = false) {
   v1::Assignment assignment;
@@ -52,7 +52,7 @@ v1::Assignment MakeAssignment(int max_start_epoch = 0, bool ablation = false) {
 }
 
 // The error message for the last of `lines`; all others must be accepted.
-std::string Complaint(TrainerTrace trace, std::vector<TrainerLine> lines) {
+std::string Complaint(TrainerTrace trace, std::vector<event::TrainerLine> lines) {
   for (std::size_t i = 0; i + 1 < lines.size(); ++i) EXPECT_THAT(trace.Accept(lines[i]), IsOk());
   const auto last = trace.Accept(lines.back());
   return last.ok() ? "nothing" : std::string(last.status().message());
@@ -60,11 +60,11 @@ std::string Complaint(TrainerTrace trace, std::vector<TrainerLine> lines) {
 
 TEST(TrainerTrace, AcceptsAWholeRunAndAResumedOne) {
   const TrainerTrace ablation(MakeAssignment(0, true));
-  EXPECT_EQ(Complaint(ablation, {Hello(0, 2), Epoch(0), CheckpointLine{1, "c"}, Epoch(1),
+  EXPECT_EQ(Complaint(ablation, {Hello(0, 2), Epoch(0), event::CheckpointLine{1, "c"}, Epoch(1),
                                  AblationLine(), Done()}),
             "nothing");
   EXPECT_EQ(Complaint(TrainerTrace(MakeAssignment(5)),
-                      {Hello(5, 6), Epoch(5), UnknownLine{"weather"}, Done()}),
+                      {Hello(5, 6), Epoch(5), event::UnknownLine{"weather"}, Done()}),
             "nothing");
   EXPECT_EQ(Complaint(TrainerTrace(MakeAssignment(6)), {Hello(6, 6), Done()}), "nothing");
 }
@@ -107,17 +107,17 @@ TEST(TrainerTrace, RefusesResultsOfAnotherModelOrOtherData) {
                                                                 {"model.layers", whole(2)},
                                                                 {"model.heads", whole(4)}})));
   const auto epoch = [](int test_total) {
-    FactLine line;
+    event::FactLine line;
     line.event.mutable_epoch()->set_train_total(70);
     line.event.mutable_epoch()->set_test_total(test_total);
-    return TrainerLine(line);
+    return event::TrainerLine(line);
   };
   const auto matrix = [](int layers) {
-    FactLine line = std::get<FactLine>(AblationLine());
+    event::FactLine line = std::get<event::FactLine>(AblationLine());
     line.event.mutable_head_ablation()->set_layers(layers);
     line.event.mutable_head_ablation()->set_heads(4);
     line.event.mutable_head_ablation()->set_total(30);
-    return TrainerLine(line);
+    return event::TrainerLine(line);
   };
   const TrainerTrace trace(assignment);
   EXPECT_EQ(Complaint(trace, {Hello(0, 1), epoch(30), matrix(2), Done()}), "nothing");
@@ -140,10 +140,10 @@ TEST(TrainerTrace, HoldsATrainerToTheSettingsOfTheFirstAttempt) {
   v1::Assignment assignment = MakeAssignment(0);
   *assignment.mutable_execution() = Settings(2, 64, 1);
   const auto hello = [](const v1::Execution& execution) {
-    FactLine line;
+    event::FactLine line;
     line.event.mutable_started()->set_epochs(3);
     *line.event.mutable_started()->mutable_execution() = execution;
-    return TrainerLine(line);
+    return event::TrainerLine(line);
   };
   EXPECT_EQ(Complaint(TrainerTrace(assignment), {hello(Settings(2, 64, 1))}), "nothing");
   EXPECT_THAT(Complaint(TrainerTrace(assignment), {hello(Settings(4, 64, 1))}),
@@ -159,24 +159,24 @@ TEST(TrainerTrace, HoldsATrainerToTheSettingsOfTheFirstAttempt) {
 TEST(TrainerTrace, AnAnalysisTrainsNothing) {
   v1::Assignment assignment = MakeAssignment(3, /*ablation=*/true);
   assignment.mutable_weights()->set_sha256("abc");
-  EXPECT_EQ(Complaint(TrainerTrace(assignment), {Hello(3, 3), AblationLine(), DoneLine{}}),
+  EXPECT_EQ(Complaint(TrainerTrace(assignment), {Hello(3, 3), AblationLine(), event::DoneLine{}}),
             "nothing");
   EXPECT_THAT(Complaint(TrainerTrace(assignment), {Hello(2, 3)}),
               HasSubstr("starts at epoch 2 of 3, but was asked for analyses only"));
-  EXPECT_THAT(Complaint(TrainerTrace(assignment), {Hello(3, 3), DoneLine{}}),
+  EXPECT_THAT(Complaint(TrainerTrace(assignment), {Hello(3, 3), event::DoneLine{}}),
               HasSubstr("without analysis head_ablation"));
 }
 
-v1::Finished Conclude(std::vector<TrainerLine> lines, ExitStatus exit,
+v1::Finished Conclude(std::vector<event::TrainerLine> lines, ExitStatus exit,
                       StopReason reason = StopReason::kNone,
                       const absl::Status& output = absl::OkStatus()) {
   TrainerTrace trace(MakeAssignment(0));
-  for (TrainerLine& line : lines) EXPECT_THAT(trace.Accept(std::move(line)), IsOk());
+  for (event::TrainerLine& line : lines) EXPECT_THAT(trace.Accept(std::move(line)), IsOk());
   return trace.Conclude(exit, reason, output, "first\n  last \x01words\n\n", 7);
 }
 
 TEST(TrainerTrace, EndsByWhatWasSaidAndHowItEnded) {
-  const std::vector<TrainerLine> whole = {Hello(0, 1), Epoch(0), Done()};
+  const std::vector<event::TrainerLine> whole = {Hello(0, 1), Epoch(0), Done()};
   const v1::Finished success = Conclude(whole, kExit0);
   EXPECT_EQ(success.outcome(), v1::ATTEMPT_OUTCOME_SUCCEEDED);
   EXPECT_EQ(success.wall_seconds(), 2.5);
@@ -216,7 +216,7 @@ TEST(TrainerTrace, EndsByWhatWasSaidAndHowItEnded) {
 
 TEST(TrainerTrace, AStallIsAFailureOfItsOwnKindUnlessItHadSaidHowItEnded) {
   const absl::Status stall = absl::DeadlineExceededError("it said nothing for 12 min");
-  const auto conclude = [&](std::vector<TrainerLine> lines, ExitStatus exit) {
+  const auto conclude = [&](std::vector<event::TrainerLine> lines, ExitStatus exit) {
     return Conclude(std::move(lines), exit, StopReason::kNone, stall);
   };
   const v1::Finished stalled = conclude({Hello(0, 2), Epoch(0)}, kExit75);
@@ -232,7 +232,7 @@ TEST(TrainerTrace, AStallIsAFailureOfItsOwnKindUnlessItHadSaidHowItEnded) {
 }
 
 TEST(TrainerTrace, AStopDecides) {
-  const std::vector<TrainerLine> whole = {Hello(0, 1), Epoch(0), Done()};
+  const std::vector<event::TrainerLine> whole = {Hello(0, 1), Epoch(0), Done()};
   EXPECT_EQ(Conclude({Hello(0, 1)}, kSigkill, StopReason::kCancel).outcome(),
             v1::ATTEMPT_OUTCOME_CANCELLED);
   EXPECT_EQ(Conclude(whole, kExit0, StopReason::kCancel).outcome(), v1::ATTEMPT_OUTCOME_CANCELLED);

@@ -1,4 +1,4 @@
-#include "worker/agent/trainer_events.h"
+#include "core/event/trainer_line.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -12,16 +12,15 @@
 #include "absl/strings/str_cat.h"
 #include "tests/support/status_matchers.h"
 #include "tests/support/temp_dir.h"
-#include "worker/agent/line_splitter.h"
 
-namespace pelab::agent {
+namespace pelab::event {
 namespace {
 
 using Json = nlohmann::json;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-TrainerLine Parse(const std::string& line) {
+TrainerLine Parsed(const std::string& line) {
   auto parsed = ParseTrainerLine(line, "12", "/tmp");
   EXPECT_THAT(parsed, IsOk());
   return *std::move(parsed);
@@ -31,11 +30,11 @@ std::string Complaint(const std::string& line, const std::string& directory = "/
   return parsed.ok() ? "nothing" : std::string(parsed.status().message());
 }
 
-TEST(TrainerEvents, Hello) {
-  const TrainerLine line =
-      Parse(R"({"event":"hello","job":"12","protocol":1,"start_epoch":3,"epochs":9,"device":"cpu",)"
-            R"("threads":2,)"
-            R"("micro_batch":64,"packing":1,"parameters":4711})");
+TEST(TrainerLine, Hello) {
+  const TrainerLine line = Parsed(
+      R"({"event":"hello","job":"12","protocol":1,"start_epoch":3,"epochs":9,"device":"cpu",)"
+      R"("threads":2,)"
+      R"("micro_batch":64,"packing":1,"parameters":4711})");
   const v1::Started& started = std::get<FactLine>(line).event.started();
   EXPECT_EQ(started.start_epoch(), 3);
   EXPECT_EQ(started.epochs(), 9);
@@ -47,7 +46,7 @@ TEST(TrainerEvents, Hello) {
   EXPECT_THAT(started.environment_json(), Not(HasSubstr("\"job\"")));
   EXPECT_FALSE(started.better_alone());
   EXPECT_THAT(Complaint(R"({"event":"hello","job":"12","protocol":2,"start_epoch":0,"epochs":9})"),
-              HasSubstr("speaks protocol 2; this worker speaks 1"));
+              HasSubstr("speaks protocol 2; this program reads 1"));
   const std::string start =
       R"({"event":"hello","job":"12","protocol":1,"start_epoch":0,"epochs":9,)";
   EXPECT_THAT(Complaint(start + R"("threads":0,"micro_batch":0,"packing":1})"),
@@ -58,7 +57,7 @@ TEST(TrainerEvents, Hello) {
   EXPECT_THAT(Complaint(start + R"("threads":1,"micro_batch":0})"), HasSubstr("no \"packing\""));
 }
 
-TEST(TrainerEvents, NestedLinesAreRefused) {
+TEST(TrainerLine, NestedLinesAreRefused) {
   const int deep = 300'000;
   const std::string nested = std::string(deep, '[') + std::string(deep, ']');
   const std::string hello =
@@ -76,20 +75,20 @@ TEST(TrainerEvents, NestedLinesAreRefused) {
               HasSubstr("analysis x: its result is not JSON"));
 }
 
-TEST(TrainerEvents, AHelloSaysWhatWasFoundQuicker) {
+TEST(TrainerLine, AHelloSaysWhatWasFoundQuicker) {
   const std::string start =
       R"({"event":"hello","job":"12","protocol":1,"start_epoch":0,"epochs":9,"threads":1,)"
       R"("micro_batch":0,)"
       R"("packing":1)";
   const auto alone = [&](const std::string& rest) {
-    return std::get<FactLine>(Parse(start + rest)).event.started().better_alone();
+    return std::get<FactLine>(Parsed(start + rest)).event.started().better_alone();
   };
   EXPECT_TRUE(alone(R"(,"step_seconds":{"alone":0.1,"packed":0.2}})"));
   EXPECT_FALSE(alone(R"(,"members":4,"step_seconds":{"alone":0.2,"packed":0.1}})"));
   EXPECT_FALSE(alone(R"(,"members":4})")) << "it was told to";
 }
 
-TEST(TrainerEvents, OfSeveralJobsEachLineIsOfOne) {
+TEST(TrainerLine, OfSeveralJobsEachLineIsOfOne) {
   const std::map<std::string, std::string> jobs = {{"12", "/a"}, {"13", "/b"}};
   const auto kept =
       ParseTrainerLine(R"({"event":"checkpoint","job":"13","epoch":4,"file":"c"})", jobs);
@@ -104,7 +103,7 @@ TEST(TrainerEvents, OfSeveralJobsEachLineIsOfOne) {
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("no \"job\"")));
 }
 
-TEST(TrainerEvents, AnAnalysisIsReadWhereItsJobWorks) {
+TEST(TrainerLine, AnAnalysisIsReadWhereItsJobWorks) {
   const TempDir dir;
   for (const char* job : {"12", "13"}) {
     std::filesystem::create_directories(dir / job);
@@ -118,13 +117,13 @@ TEST(TrainerEvents, AnAnalysisIsReadWhereItsJobWorks) {
   EXPECT_EQ(std::get<FactLine>(parsed->line).event.analysis().result_json(), "{\"of\":13}");
 }
 
-TEST(TrainerEvents, EpochKeepsEveryBitOfItsNumbers) {
+TEST(TrainerLine, EpochKeepsEveryBitOfItsNumbers) {
   const TrainerLine line =
-      Parse(R"({"event":"epoch","job":"12","epoch":4,"train_loss":0.30000000000000004,)"
-            R"("train_correct":17,"train_total":70000,)"
-            R"("test_loss":5e-324,"test_correct":30000,"test_total":30000,)"
-            R"("learning_rate":1.7976931348623157e308,"seconds":2,)"
-            R"("train_eval_correct":12,"train_eval_total":1000})");
+      Parsed(R"({"event":"epoch","job":"12","epoch":4,"train_loss":0.30000000000000004,)"
+             R"("train_correct":17,"train_total":70000,)"
+             R"("test_loss":5e-324,"test_correct":30000,"test_total":30000,)"
+             R"("learning_rate":1.7976931348623157e308,"seconds":2,)"
+             R"("train_eval_correct":12,"train_eval_total":1000})");
   const v1::Epoch& epoch = std::get<FactLine>(line).event.epoch();
   EXPECT_EQ(epoch.epoch(), 4);
   EXPECT_EQ(epoch.train_loss(), 0.30000000000000004);
@@ -138,7 +137,7 @@ TEST(TrainerEvents, EpochKeepsEveryBitOfItsNumbers) {
 }
 
 // 2 layers of 3 heads, one of which does not exist. `wrong` replaces members.
-Json Ablation(const Json& wrong = Json::object()) {
+Json AblationObject(const Json& wrong = Json::object()) {
   Json event = Json::parse(R"({
     "event": "head_ablation", "job": "12", "version": 2,
     "parameters": {"split": "test", "method": "zero"}, "total": 10, "intact_correct": 9,
@@ -152,8 +151,8 @@ Json Ablation(const Json& wrong = Json::object()) {
   return event;
 }
 
-TEST(TrainerEvents, HeadAblation) {
-  const TrainerLine line = Parse(Ablation().dump());
+TEST(TrainerLine, HeadAblation) {
+  const TrainerLine line = Parsed(AblationObject().dump());
   const v1::HeadAblation& ablation = std::get<FactLine>(line).event.head_ablation();
   EXPECT_EQ(ablation.layers(), 2);
   EXPECT_EQ(ablation.heads(), 3);
@@ -168,26 +167,26 @@ TEST(TrainerEvents, HeadAblation) {
   EXPECT_EQ(ablation.parameters_json(), R"({"method":"zero","split":"test"})");  // sorted: RFC 8785
   EXPECT_EQ(ablation.version(), 2);
 
-  Json whole = Ablation();
+  Json whole = AblationObject();
   for (const char* name : {"correct", "lost", "gained", "nll", "nll_standard_error"}) {
     whole[name][1].erase(2);
     whole[name][0].erase(2);
   }
-  EXPECT_EQ(std::get<FactLine>(Parse(whole.dump())).event.head_ablation().missing_size(), 0);
+  EXPECT_EQ(std::get<FactLine>(Parsed(whole.dump())).event.head_ablation().missing_size(), 0);
 }
 
 // The error message if one member is replaced by other JSON.
 std::string AblationComplaint(const char* member, const char* json) {
   Json wrong = Json::object();
   wrong[member] = Json::parse(json);
-  return Complaint(Ablation(wrong).dump());
+  return Complaint(AblationObject(wrong).dump());
 }
 
-TEST(TrainerEvents, HeadAblationsThatCannotBe) {
-  EXPECT_EQ(Complaint(Ablation().dump()), "nothing");
+TEST(TrainerLine, HeadAblationsThatCannotBe) {
+  EXPECT_EQ(Complaint(AblationObject().dump()), "nothing");
   for (const char* name : {"intact_nll", "chance", "correct", "lost", "gained", "nll",
                            "nll_standard_error", "total", "intact_correct", "version", "seconds"}) {
-    Json event = Ablation();
+    Json event = AblationObject();
     event.erase(name);
     EXPECT_THAT(Complaint(event.dump()), HasSubstr(absl::StrCat("has no \"", name, "\"")));
   }
@@ -218,7 +217,7 @@ TEST(TrainerEvents, HeadAblationsThatCannotBe) {
   EXPECT_THAT(AblationComplaint("intact_nll", "-1"), HasSubstr("a number from 0 on"));
 }
 
-TEST(TrainerEvents, AnalysisBringsItsFile) {
+TEST(TrainerLine, AnalysisBringsItsFile) {
   TempDir dir;
   std::ofstream(dir / "probe.json") << R"({"x":[1,2]})";
   std::ofstream(dir / "bad.json") << "not json";
@@ -238,35 +237,35 @@ TEST(TrainerEvents, AnalysisBringsItsFile) {
               HasSubstr("a path below the work directory"));
 }
 
-TEST(TrainerEvents, DoneErrorCheckpointAndTheUnknown) {
+TEST(TrainerLine, DoneErrorCheckpointAndTheUnknown) {
   const std::string sha(64, 'a');
   const auto done = std::get<DoneLine>(
-      Parse(R"({"event":"done","job":"12","wall_seconds":3.5,"weights":{"file":"w/x.safetensors",)"
-            R"("sha256":")" +
-            sha + R"(","bytes":9}})"));
+      Parsed(R"({"event":"done","job":"12","wall_seconds":3.5,"weights":{"file":"w/x.safetensors",)"
+             R"("sha256":")" +
+             sha + R"(","bytes":9}})"));
   EXPECT_EQ(done.weights_file, "w/x.safetensors");
   EXPECT_EQ(done.sha256, sha);
   EXPECT_EQ(done.bytes, 9u);
   EXPECT_EQ(done.wall_seconds, 3.5);
   EXPECT_EQ(
-      std::get<DoneLine>(Parse(R"({"event":"done","job":"12","wall_seconds":3.5})")).weights_file,
+      std::get<DoneLine>(Parsed(R"({"event":"done","job":"12","wall_seconds":3.5})")).weights_file,
       "");
   const auto error = std::get<ErrorLine>(
-      Parse(R"({"event":"error","job":"12","kind":"non_finite_loss","message":"NaN at step 3"})"));
+      Parsed(R"({"event":"error","job":"12","kind":"non_finite_loss","message":"NaN at step 3"})"));
   EXPECT_EQ(error.kind, state::ErrorKind::kNonFiniteLoss);
   EXPECT_EQ(error.message, "NaN at step 3");
+  EXPECT_EQ(std::get<ErrorLine>(
+                Parsed(R"({"event":"error","job":"12","kind":"brand_new","message":"m"})"))
+                .kind,
+            state::ErrorKind::kInternal);
   EXPECT_EQ(
-      std::get<ErrorLine>(Parse(R"({"event":"error","job":"12","kind":"brand_new","message":"m"})"))
-          .kind,
-      state::ErrorKind::kInternal);
-  EXPECT_EQ(
-      std::get<CheckpointLine>(Parse(R"({"event":"checkpoint","job":"12","epoch":5,"file":"c"})"))
+      std::get<CheckpointLine>(Parsed(R"({"event":"checkpoint","job":"12","epoch":5,"file":"c"})"))
           .epoch,
       5);
-  EXPECT_EQ(std::get<UnknownLine>(Parse(R"({"event":"weather","job":"12"})")).name, "weather");
+  EXPECT_EQ(std::get<UnknownLine>(Parsed(R"({"event":"weather","job":"12"})")).name, "weather");
 }
 
-TEST(TrainerEvents, EpochsThatCannotBe) {
+TEST(TrainerLine, EpochsThatCannotBe) {
   const Json epoch = Json::parse(
       R"({"event":"epoch","job":"12","epoch":4,"train_loss":1,"train_correct":1,"train_total":10,)"
       R"("test_loss":1,"test_correct":1,"test_total":10,"learning_rate":0.1,"seconds":1})");
@@ -277,7 +276,7 @@ TEST(TrainerEvents, EpochsThatCannotBe) {
   };
   EXPECT_EQ(Complaint(epoch.dump()), "nothing");
   // Trainers need not evaluate training examples.
-  EXPECT_FALSE(std::get<FactLine>(Parse(epoch.dump())).event.epoch().has_train_eval_total());
+  EXPECT_FALSE(std::get<FactLine>(Parsed(epoch.dump())).event.epoch().has_train_eval_total());
   EXPECT_THAT(complaint("train_eval_correct", 0), HasSubstr("\"train_eval_total\" is 0"));
   EXPECT_THAT(complaint("epoch", -1), HasSubstr("\"epoch\" is -1; allowed: an integer from 0"));
   EXPECT_THAT(complaint("train_correct", 11),
@@ -290,7 +289,7 @@ TEST(TrainerEvents, EpochsThatCannotBe) {
               HasSubstr("\"test_loss\" is -1; allowed: a number from 0 on"));
 }
 
-TEST(TrainerEvents, SaysWhatIsWrongWithALine) {
+TEST(TrainerLine, SaysWhatIsWrongWithALine) {
   EXPECT_THAT(Complaint("Killed"), HasSubstr("not a JSON object: Killed"));
   EXPECT_THAT(Complaint("[1]"), HasSubstr("not a JSON object"));
   EXPECT_THAT(Complaint("{\"event\":\"epoch\""), HasSubstr("not a JSON object"));
@@ -330,28 +329,5 @@ TEST(TrainerEvents, SaysWhatIsWrongWithALine) {
   EXPECT_THAT(Complaint(most + "é"), HasSubstr("not a JSON object: " + most + "…"));
 }
 
-TEST(LineSplitter, CutsWhereverTheBytesBreak) {
-  const std::string text = "one\n\nthree\nrest";
-  for (std::size_t first = 0; first <= text.size(); ++first) {
-    LineSplitter splitter(10);
-    std::vector<std::string> lines;
-    const auto collect = [&](absl::string_view line) { lines.emplace_back(line); };
-    EXPECT_TRUE(splitter.Feed(absl::string_view(text).substr(0, first), collect));
-    EXPECT_TRUE(splitter.Feed(absl::string_view(text).substr(first), collect));
-    EXPECT_THAT(lines, ElementsAre("one", "", "three")) << first;
-    EXPECT_EQ(splitter.rest(), "rest");
-  }
-}
-
-TEST(LineSplitter, RefusesALineThatIsTooLong) {
-  LineSplitter splitter(4);
-  std::vector<std::string> lines;
-  const auto collect = [&](absl::string_view line) { lines.emplace_back(line); };
-  EXPECT_TRUE(splitter.Feed("1234\n12", collect));
-  EXPECT_FALSE(splitter.Feed("345\nlater\n", collect));
-  EXPECT_FALSE(splitter.Feed("more\n", collect));
-  EXPECT_THAT(lines, ElementsAre("1234"));
-}
-
 }  // namespace
-}  // namespace pelab::agent
+}  // namespace pelab::event

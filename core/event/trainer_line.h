@@ -13,7 +13,10 @@
 #include "core/state/state.h"
 #include "pelab/v1/fleet.pb.h"
 
-namespace pelab::agent {
+namespace pelab::event {
+
+// The most bytes of the result file of an `analysis` event.
+inline constexpr std::size_t kAnalysisBytes = 4 << 20;
 
 // A hello, epoch, head_ablation or analysis line. The event has a body only: its ids, sequence
 // number and time are not set.
@@ -55,4 +58,4 @@ struct JobLine {
 absl::StatusOr<JobLine> ParseTrainerLine(absl::string_view line,
                                          const std::map<std::string, std::string>& directories);
 
-}  // namespace pelab::agent
+}  // namespace pelab::event

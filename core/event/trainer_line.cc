@@ -1,4 +1,4 @@
-#include "worker/agent/trainer_events.h"
+#include "core/event/trainer_line.h"
 
 #include <google/protobuf/descriptor.h>
 #include <google/protobuf/message.h>
@@ -18,9 +18,8 @@
 #include "core/base/status.h"
 #include "core/base/utf8.h"
 #include "core/event/check.h"
-#include "worker/agent/limits.h"
 
-namespace pelab::agent {
+namespace pelab::event {
 namespace {
 
 using Json = nlohmann::json;
@@ -113,7 +112,7 @@ void ReadNumbers(const Members& members, google::protobuf::Message* message) {
 
 FactLine ReadHello(const Members& members, const Json& object) {
   if (const auto protocol = members.Int("protocol"); protocol != 1) {
-    throw BadLine(absl::StrCat("the trainer speaks protocol ", protocol, "; this worker speaks 1"));
+    throw BadLine(absl::StrCat("the trainer speaks protocol ", protocol, "; this program reads 1"));
   }
   FactLine line;
   v1::Started* started = line.event.mutable_started();
@@ -224,7 +223,7 @@ FactLine ReadHeadAblation(const Members& members) {
 FactLine ReadAnalysis(const Members& members, const std::string& directory) {
   const std::string file = members.File("file");
   const absl::StatusOr<std::string> text =
-      ReadRegularFile(absl::StrCat(directory, "/", file), limits::kAnalysisBytes);
+      ReadRegularFile(absl::StrCat(directory, "/", file), kAnalysisBytes);
   if (!text.ok()) throw BadLine(absl::StrCat("event analysis: ", text.status().message()));
   FactLine line;
   v1::AnalysisResult* result = line.event.mutable_analysis();
@@ -239,8 +238,7 @@ FactLine ReadAnalysis(const Members& members, const std::string& directory) {
 DoneLine ReadDone(const Members& members) {
   DoneLine done;
   done.wall_seconds = members.Real("wall_seconds");
-  const std::string wrong =
-      event::WhatIsWrongWithSeconds("event done", "wall_seconds", done.wall_seconds);
+  const std::string wrong = WhatIsWrongWithSeconds("event done", "wall_seconds", done.wall_seconds);
   if (!wrong.empty()) throw BadLine(wrong);
   if (!members.Has("weights")) return done;
   const Json& object = members.At("weights");
@@ -319,7 +317,7 @@ absl::StatusOr<JobLine> ParseTrainerLine(absl::string_view line, const Directori
   try {
     JobLine read = ReadLine(object, directories);
     const auto* fact = std::get_if<FactLine>(&read.line);
-    const std::string wrong = fact == nullptr ? "" : event::WhatIsWrong(fact->event);
+    const std::string wrong = fact == nullptr ? "" : WhatIsWrong(fact->event);
     if (wrong.empty()) return read;
     return absl::InvalidArgumentError(absl::StrCat("the trainer printed what cannot be: ", wrong));
   } catch (const BadLine& bad) {
@@ -331,4 +329,4 @@ absl::StatusOr<JobLine> ParseTrainerLine(absl::string_view line, const Directori
   }
 }
 
-}  // namespace pelab::agent
+}  // namespace pelab::event
