@@ -33,9 +33,9 @@ struct ImportReport {
 
 class Importer {
  public:
-  // `path` is the other database, or a folder of recorded runs (recorded_runs.h). Returns the errors
-  // of ImportReader::Open and OpenRecordedRuns. FAILED_PRECONDITION for a database of an older
-  // schema; the message says how to migrate a copy.
+  // `path` is the other database, or a folder of recorded runs (recorded_runs.h). Returns the
+  // errors of ImportReader::Open and OpenRecordedRuns. FAILED_PRECONDITION for a database of an
+  // older schema; the message says how to migrate a copy.
   static absl::StatusOr<std::unique_ptr<Importer>> Open(const std::string& path, bool with_files);
 
   // Answers for each key of a request whether its job is new here, present, different or in flight.

@@ -19,7 +19,7 @@ namespace {
 constexpr char kJob[] = "job.json";
 constexpr char kEvents[] = "events.jsonl";
 
-struct Run {
+struct RecordedRun {
   std::string folder;
   Recording recording;
   std::int64_t written_at_ms = 0;
@@ -77,10 +77,10 @@ absl::Status AddLines(const std::string& path, Recording& recording) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<Run> ReadRun(const std::string& folder) {
+absl::StatusOr<RecordedRun> ReadRun(const std::string& folder) {
   PELAB_ASSIGN_OR_RETURN(experiment::JobDocument document, ReadJobFile(Concat(folder, "/", kJob)));
   const std::string events = Concat(folder, "/", kEvents);
-  Run run{folder, Recording(std::move(document), folder), WrittenAt(events)};
+  RecordedRun run{folder, Recording(std::move(document), folder), WrittenAt(events)};
   PELAB_RETURN_IF_ERROR(AddLines(events, run.recording));
   return run;
 }
@@ -111,7 +111,7 @@ absl::StatusOr<std::vector<std::string>> FoldersOfRuns(const std::string& folder
 
 class RecordedRuns final : public db::ImportReader {
  public:
-  explicit RecordedRuns(std::vector<Run> runs) : runs_(std::move(runs)) {}
+  explicit RecordedRuns(std::vector<RecordedRun> runs) : runs_(std::move(runs)) {}
 
   absl::StatusOr<std::vector<db::FinishedJob>> Finished(std::int64_t* others) override {
     std::vector<db::FinishedJob> jobs;
@@ -148,9 +148,11 @@ class RecordedRuns final : public db::ImportReader {
   }
 
  private:
-  const Run& Of(std::int64_t job_id) const { return runs_.at(static_cast<std::size_t>(job_id)); }
+  const RecordedRun& Of(std::int64_t job_id) const {
+    return runs_.at(static_cast<std::size_t>(job_id));
+  }
 
-  const std::vector<Run> runs_;
+  const std::vector<RecordedRun> runs_;
 };
 
 }  // namespace
@@ -161,9 +163,9 @@ absl::StatusOr<std::unique_ptr<db::ImportReader>> OpenRecordedRuns(const std::st
     return absl::NotFoundError(Concat("no folder in ", folder, " has the files ", kJob, " and ",
                                       kEvents, " of a trainer's run"));
   }
-  std::vector<Run> runs;
+  std::vector<RecordedRun> runs;
   for (const std::string& one : folders) {
-    PELAB_ASSIGN_OR_RETURN(Run run, ReadRun(one));
+    PELAB_ASSIGN_OR_RETURN(RecordedRun run, ReadRun(one));
     runs.push_back(std::move(run));
   }
   return std::make_unique<RecordedRuns>(std::move(runs));

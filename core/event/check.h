@@ -44,7 +44,7 @@ struct AnalysisId {
   std::string name;
   int version = 0;
   std::string parameters_json;
-  auto operator<=>(const AnalysisId&) const = default;
+  auto operator<=>(const AnalysisId&) const = default;  // NOLINT(modernize-use-nullptr): its 0
 };
 AnalysisId IdOf(const v1::HeadAblation& ablation);
 AnalysisId IdOf(const v1::AnalysisResult& result);

@@ -143,7 +143,7 @@ do_services() {
   wait_until 20 "the upgrade to restart the server" is_another "$before"
   wait_until 20 "the server's answer" pelab_answers
   # Without Slurm and without queues, it waits for both.
-  quietly systemctl -q is-active pelab-scale@pelab
+  wait_until 20 "pelab-scale to go on" systemctl -q is-active pelab-scale@pelab
   quietly apt-get remove -y pelab-server pelab-worker pelab-scale
   local program
   for program in /proc/[0-9]*/exe; do

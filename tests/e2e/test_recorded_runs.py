@@ -194,7 +194,8 @@ class BadInput(Recorded):
                 ('"event":"hello"', '"event":"goodbye"', ":3: a result comes before a hello"),
                 ('"start_epoch":0', '"start_epoch":7', ":2: the trainer starts at epoch 7, but "
                                                        "epoch 0 is not there"),
-                (f'"epochs":{EPOCHS}', '"epochs":9', f":2: it is of 9 epochs; the job has {EPOCHS}"),
+                (f'"epochs":{EPOCHS}', '"epochs":9',
+                 f":2: it is of 9 epochs; the job has {EPOCHS}"),
                 ('"unix_ms": ', '"unix_ms": "x', ':1: '),
                 ('{"event":"epoch"', '["event":"epoch"', ":3: the trainer printed a line that")):
             with self.subTest(sentence):

@@ -78,7 +78,7 @@ class SlurmCase(Case):
                    60, "the first epoch of each job")
 
     def await_none(self):
-        wait_until(lambda: not self.allocations(), 60, "no allocation: " + self.said())
+        wait_until(lambda: not self.allocations(), 120, "no allocation: " + self.said())
 
     def sound(self):
         self.ok(self.pelab_db("db", "check"))

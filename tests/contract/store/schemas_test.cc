@@ -148,7 +148,9 @@ TEST_P(SchemaTest, PrincipalsStayAsTheyAre) {
       GetParam() < kWithPrincipals ? "" : Text(path_, "SELECT * FROM principals ORDER BY name");
   ASSERT_TRUE(Store::Open(path_).ok());
   EXPECT_EQ(Text(path_, "SELECT * FROM principals ORDER BY name"), before);
-  if (GetParam() >= kWithPrincipals) EXPECT_THAT(before, HasSubstr("boss operator bb02 bb01"));
+  if (GetParam() >= kWithPrincipals) {
+    EXPECT_THAT(before, HasSubstr("boss operator bb02 bb01"));
+  }
 }
 
 TEST_P(SchemaTest, TheCommandSaysFromWhereToWhere) {
