@@ -122,24 +122,24 @@ void WorkerSession::SendDrain(v1::Drain::Mode drain) {
 
 // From the worker -------------------------------------------------------------------------------
 
-bool WorkerSession::Handle(v1::WorkerMessage& message) {
-  if (worker_id_->empty() != message.has_hello()) {
+bool WorkerSession::Handle(const std::shared_ptr<v1::WorkerMessage>& message) {
+  if (worker_id_->empty() != message->has_hello()) {
     Close(absl::InvalidArgumentError(worker_id_->empty()
                                          ? "the first message of a session must be Hello"
                                          : "Hello is only the first message of a session"));
     return false;
   }
-  switch (message.message_case()) {
+  switch (message->message_case()) {
     case v1::WorkerMessage::kHello:
-      return OnHello(message.hello());
+      return OnHello(message->hello());
     case v1::WorkerMessage::kHeartbeat:
-      return OnHeartbeat(message.heartbeat());
+      return OnHeartbeat(message->heartbeat());
     case v1::WorkerMessage::kEvents:
-      return OnEvents(std::shared_ptr<const v1::EventBatch>(message.release_events()));
+      return OnEvents({message, &message->events()});
     case v1::WorkerMessage::kLog:
-      return OnLog(*message.mutable_log());
+      return OnLog(*message->mutable_log());
     case v1::WorkerMessage::kGoodbye:
-      return OnGoodbye(message.goodbye());
+      return OnGoodbye(message->goodbye());
     case v1::WorkerMessage::MESSAGE_NOT_SET:
       break;
   }

@@ -52,8 +52,8 @@ class WorkerSession : public sched::WorkerLink, public std::enable_shared_from_t
   virtual void ReadOn() = 0;
 
   // Handles a message from the worker. Returns whether to read the next message now; if false,
-  // ReadOn is called later unless the session ends.
-  bool Handle(v1::WorkerMessage& message);
+  // ReadOn is called later unless the session ends. Events keep the message until they are stored.
+  bool Handle(const std::shared_ptr<v1::WorkerMessage>& message);
   // The transport has ended; the session handles nothing any more. May be called more than once.
   void Ended();
 

@@ -1,7 +1,9 @@
 #include "server/service/worker_stream.h"
 
+#include <google/protobuf/arena.h>
 #include <spdlog/spdlog.h>
 
+#include <cstddef>
 #include <utility>
 
 #include "core/base/mutex.h"
@@ -9,6 +11,37 @@
 #include "server/limits.h"
 
 namespace pelab::service {
+namespace {
+
+// A message whose parts lie in the same piece of memory, as far as they fit. One thread reads the
+// message and another one frees its events, which is slow if each part was allocated by itself.
+class MessageInPlace {
+ public:
+  static std::shared_ptr<v1::WorkerMessage> Make() {
+    const auto whole = std::make_shared<MessageInPlace>();
+    return {whole, whole->message_};
+  }
+  MessageInPlace() = default;
+  MessageInPlace(const MessageInPlace&) = delete;
+  MessageInPlace& operator=(const MessageInPlace&) = delete;
+
+ private:
+  static constexpr std::size_t kBytes = 1536;  // a batch of one event has less
+
+  google::protobuf::ArenaOptions Options() {
+    google::protobuf::ArenaOptions options;
+    options.initial_block = block_;
+    options.initial_block_size = kBytes;
+    return options;
+  }
+
+  alignas(std::max_align_t) char block_[kBytes];
+  google::protobuf::Arena arena_{Options()};
+  v1::WorkerMessage* const message_ =
+      google::protobuf::Arena::CreateMessage<v1::WorkerMessage>(&arena_);
+};
+
+}  // namespace
 
 std::shared_ptr<WorkerStream> WorkerStream::Begin(FleetContext& context, access::OpenCalls& calls,
                                                   const grpc::ServerContextBase& call,
@@ -16,7 +49,8 @@ std::shared_ptr<WorkerStream> WorkerStream::Begin(FleetContext& context, access:
   std::shared_ptr<WorkerStream> stream(
       new WorkerStream(context, calls, call, std::move(principal)));
   stream->self_ = stream;
-  stream->StartRead(&stream->incoming_);
+  stream->incoming_ = MessageInPlace::Make();
+  stream->StartRead(stream->incoming_.get());
   return stream;
 }
 
@@ -91,13 +125,15 @@ void WorkerStream::OnDone() {
 
 void WorkerStream::OnReadDone(bool ok) {
   if (!ok) return Close(absl::OkStatus());
-  if (Handle(incoming_)) ReadOn();
+  if (Handle(std::exchange(incoming_, nullptr))) ReadOn();
 }
 
 void WorkerStream::ReadOn() {
   // Under the mutex: after Finish, gRPC may be done with this object at any moment.
   MutexLock lock(&mutex_);
-  if (!closing_) StartRead(&incoming_);
+  if (closing_) return;
+  incoming_ = MessageInPlace::Make();
+  StartRead(incoming_.get());
 }
 
 }  // namespace pelab::service

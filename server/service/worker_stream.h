@@ -48,7 +48,7 @@ class WorkerStream final
 
   std::shared_ptr<WorkerStream> self_;
   std::optional<access::OpenCalls::Stream> open_;  // until OnDone, after which there is no context
-  v1::WorkerMessage incoming_;                     // used by one reaction at a time
+  std::shared_ptr<v1::WorkerMessage> incoming_;    // used by one reaction at a time
 
   Mutex mutex_;
   v1::CoordinatorMessage outgoing_ ABSL_GUARDED_BY(mutex_);

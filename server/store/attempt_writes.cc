@@ -217,7 +217,8 @@ WriteResult Do(Batch& batch, const CreateAttempt& write) {
       AnalysesToJson(NeededAnalyses(batch.db, write.job_id)), write.now, write.principal,
       sweep.trace_id, sweep.trace_id.empty() ? std::string() : write.span_id, sweep.span_id,
       write.job_id);
-  return AttemptCreated{LoadAssignment(batch.db, batch.db.LastId())};
+  return AttemptCreated{
+      .assignment = std::make_shared<Assignment>(LoadAssignment(batch.db, batch.db.LastId()))};
 }
 
 WriteResult Do(Batch& batch, const EndAttempt& write) {
@@ -229,11 +230,11 @@ WriteResult Do(Batch& batch, const EndAttempt& write) {
     if (!row.Step()) return result;
     job_id = row.Int(0);
   }
-  result.change = Move(batch, job_id,
-                       {.event = write.event,
-                        .error = write.error,
-                        .now = write.now,
-                        .never_started = write.event == state::Event::kPreempt});
+  result.change = SharedMove(batch, job_id,
+                             {.event = write.event,
+                              .error = write.error,
+                              .now = write.now,
+                              .never_started = write.event == state::Event::kPreempt});
   if (result.change) result.status = EventStored::kStored;
   return result;
 }

@@ -108,6 +108,9 @@ struct JobEvent {
 // Applies core/state's transition to the job and, if it has an outcome for the attempt, ends the
 // job's open attempt. nullopt: the event cannot happen in this state, and nothing changed.
 std::optional<JobChange> Move(Batch& batch, std::int64_t job_id, const JobEvent& job_event);
+// The same, as EventStored keeps it; null for nullopt.
+std::shared_ptr<const JobChange> SharedMove(Batch& batch, std::int64_t job_id,
+                                            const JobEvent& job_event);
 
 std::optional<std::int64_t> OpenAttemptOf(Database& db, std::int64_t job_id);
 

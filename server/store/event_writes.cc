@@ -291,7 +291,7 @@ class Handler {
       if (end.error_kind == state::ErrorKind::kNone) end.error_kind = state::ErrorKind::kInternal;
       if (end.error.empty()) end.error = "the worker did not say why";
     }
-    result_.change = Move(batch_, job_id, end);
+    result_.change = SharedMove(batch_, job_id, end);
     result_.advanced = true;
   }
 
@@ -324,12 +324,12 @@ void Refuse(Batch& batch, const AttemptEvent& event, AttemptRow& row, const Prob
   const std::int64_t row_id = row.attempt_id;
   batch.Flush(row);
   result.status = EventStored::kSuperseded;
-  result.change = Move(batch, job_id,
-                       {.event = state::Event::kFail,
-                        .error_kind = problem.kind,
-                        .error = problem.message,
-                        .now = event.now,
-                        .jitter = event.jitter});
+  result.change = SharedMove(batch, job_id,
+                             {.event = state::Event::kFail,
+                              .error_kind = problem.kind,
+                              .error = problem.message,
+                              .now = event.now,
+                              .jitter = event.jitter});
   batch.attempts.erase(row_id);
 }
 

@@ -250,6 +250,12 @@ std::optional<JobChange> Move(Batch& batch, std::int64_t job_id, const JobEvent&
   return change;
 }
 
+std::shared_ptr<const JobChange> SharedMove(Batch& batch, std::int64_t job_id,
+                                            const JobEvent& given) {
+  std::optional<JobChange> change = Move(batch, job_id, given);
+  return change ? std::make_shared<const JobChange>(*std::move(change)) : nullptr;
+}
+
 // The configuration is 0 if the job must run alone. A job that is trained or that began alone would
 // not get faster by packing. A job that has failed before, or was lost more than twice, may have
 // made its trainer end, and must not endanger other jobs.

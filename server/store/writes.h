@@ -92,7 +92,8 @@ struct CreateAttempt {
   std::int64_t now = 0;
 };
 struct AttemptCreated {
-  std::optional<Assignment> assignment;  // empty: the job is not queued any more, or `paused`
+  // Null: the job is not queued any more, or `paused`.
+  std::shared_ptr<Assignment> assignment;
   // The job is queued, but no sweep that claims it lets it start: all are paused or being
   // cancelled.
   bool paused = false;
@@ -146,7 +147,8 @@ struct EventStored {
   double epoch_seconds = 0;  // set if the event was an epoch
   // The hello said that the job is faster alone than as one batch with others.
   bool better_alone = false;
-  std::optional<JobChange> change;  // set if the event ended the attempt
+  // Set if the event ended the attempt. A pointer, because most events end none.
+  std::shared_ptr<const JobChange> change;
 };
 
 // Appends to an attempt's log. Lossy: only the last kKeptLogBytes of an attempt are kept.

@@ -92,7 +92,7 @@ class Coordinator {
     v1::Slot& slot = *hello.add_slots();
     slot.set_device("cpu");
     slot.set_device_kind("cpu");
-    session.Handle(message);
+    session.Handle(std::make_shared<v1::WorkerMessage>(message));
   }
   void Pass(absl::Duration time) { world_.Advance(time); }
   void RequireSound() {
@@ -128,7 +128,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   bool at_end = false;
   while (!session->closed() &&
          google::protobuf::util::ParseDelimitedFromZeroCopyStream(&message, &stream, &at_end)) {
-    session->Handle(message);
+    session->Handle(std::make_shared<v1::WorkerMessage>(message));
     coordinator.Pass(absl::Milliseconds(100));
     message.Clear();
   }

@@ -125,7 +125,8 @@ class SimStream final : public service::WorkerSession {
   }
   void Read() {
     while (reading_ && !closed_ && !inbox_.empty()) {
-      v1::WorkerMessage message = std::move(inbox_.front());
+      const auto whole = std::make_shared<v1::WorkerMessage>(std::move(inbox_.front()));
+      v1::WorkerMessage& message = *whole;
       inbox_.pop_front();
       if (message.has_hello() && worker_.empty()) OnHello(*message.mutable_hello());
       if (message.has_goodbye()) coordinator_.ledger_.Left(worker_);
@@ -135,7 +136,7 @@ class SimStream final : public service::WorkerSession {
         }
       }
       reading_ = false;
-      if (Handle(message)) reading_ = true;
+      if (Handle(whole)) reading_ = true;
     }
   }
 

@@ -34,7 +34,7 @@ bool Changes(const store::ApplyResult& result) {
     return event->status == store::EventStored::kStored;
   }
   const auto* created = std::get_if<store::AttemptCreated>(&*result);
-  return created == nullptr || created->assignment.has_value();
+  return created == nullptr || created->assignment != nullptr;
 }
 
 }  // namespace
@@ -196,7 +196,7 @@ void Ledger::OnStored(const v1::Event& event, Attempt& attempt, const store::Eve
   attempt.stored = event.sequence();
   if (IsNews(event)) news_[{attempt.worker_id, attempt.slot}] = world_.Monotonic();
   CheckBody(event, attempt);
-  if (event.has_finished() != result.change.has_value()) {
+  if (event.has_finished() != (result.change != nullptr)) {
     Violate("attempt ", event.attempt_id(),
             event.has_finished() ? " goes on after its end" : " ends");
   }

@@ -186,7 +186,7 @@ TEST_P(CheckpointsTest, WeightsThatAreNotStoredEndTheAttempt) {
     Attempt attempt = Assign(slice_.ready.front().job_id, 1);
     Train(attempt, 0, 3);
     const EventStored refused = Event(attempt.Next(bad[i].first));
-    ASSERT_TRUE(refused.change.has_value());
+    ASSERT_TRUE(refused.change);
     EXPECT_EQ(refused.change->outcome, Outcome::kFailed);
     EXPECT_THAT(Text("SELECT error FROM attempts ORDER BY attempt_id DESC LIMIT 1"),
                 testing::HasSubstr(bad[i].second));

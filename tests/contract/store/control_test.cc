@@ -29,8 +29,8 @@ class ControlTest : public StoreTest {
     AddWorker();
     const auto created = Do<AttemptCreated>(
         CreateAttempt{.job_id = job_id, .worker_id = "w", .slot = 0, .device = "cpu", .token = 99});
-    EXPECT_NE(created.assignment.has_value(), created.paused);
-    return created.assignment.has_value();
+    EXPECT_NE(created.assignment != nullptr, created.paused);
+    return created.assignment != nullptr;
   }
   SweepControlled Pause(std::int64_t sweep, bool paused = true) {
     return Do<SweepControlled>(ControlSweep{.sweep_id = sweep, .paused = paused});

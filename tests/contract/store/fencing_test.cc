@@ -26,7 +26,7 @@ TEST_P(FencingTest, AWholeAttemptSucceeds) {
   Event(attempt.Next(Matrix()));
   Event(attempt.Next(ArtifactEvent("weights.safetensors", std::string(64, 'a'), 12)));
   const EventStored end = Event(attempt.Next(SucceededEvent(9.5)));
-  ASSERT_TRUE(end.change.has_value());
+  ASSERT_TRUE(end.change);
   EXPECT_EQ(end.change->state, JobState::kSucceeded);
   EXPECT_EQ(JobState(1), "succeeded");
   EXPECT_EQ(SweepState(sweep), "finished");
@@ -160,7 +160,7 @@ TEST_P(FencingTest, AStartBeyondWhatIsStoredFailsTheAttempt) {
   Attempt attempt = Assign(1);
   const EventStored refused = Event(attempt.Next(StartedEvent(1, 3)));
   EXPECT_EQ(refused.status, EventStored::kSuperseded);
-  ASSERT_TRUE(refused.change.has_value());
+  ASSERT_TRUE(refused.change);
   EXPECT_EQ(refused.change->outcome, Outcome::kFailed);
   ASSERT_TRUE(refused.change->ready.has_value());
   EXPECT_EQ(refused.change->ready->not_before, 5500);  // 1 s times the jitter of 0.5
@@ -188,7 +188,7 @@ TEST_P(FencingTest, EventsThatCannotBeEndTheAttempt) {
     Train(attempt, 0, 1);
     const EventStored refused = Event(attempt.Next(bad[i]));
     EXPECT_EQ(refused.status, EventStored::kSuperseded);
-    ASSERT_TRUE(refused.change.has_value());
+    ASSERT_TRUE(refused.change);
     EXPECT_EQ(refused.change->outcome, Outcome::kFailed);
     EXPECT_EQ(Event(attempt.Next(MakeEpoch(1))).status, EventStored::kSuperseded);
   }

@@ -111,7 +111,7 @@ TEST_P(MatricesTest, AMatrixThatCannotBeEndsTheAttempt) {
     Train(attempt, 0, 3);
     const EventStored refused = Event(attempt.Next(bad[i]));
     EXPECT_EQ(refused.status, EventStored::kSuperseded);
-    ASSERT_TRUE(refused.change.has_value());
+    ASSERT_TRUE(refused.change);
     EXPECT_EQ(refused.change->outcome, Outcome::kFailed);
     EXPECT_THAT(Text("SELECT error FROM attempts ORDER BY attempt_id DESC LIMIT 1"),
                 HasSubstr("head ablation"));
@@ -134,7 +134,7 @@ TEST_P(MatricesTest, AnAnalysisThatNobodyAskedForEndsTheAttempt) {
     Attempt attempt = Assign(slice_.ready.front().job_id);
     Train(attempt, 0, 3);
     const EventStored refused = Event(attempt.Next(bad[i].first));
-    ASSERT_TRUE(refused.change.has_value());
+    ASSERT_TRUE(refused.change);
     EXPECT_EQ(refused.change->outcome, Outcome::kFailed);
     const std::string error = Text("SELECT error FROM attempts ORDER BY attempt_id DESC LIMIT 1");
     EXPECT_THAT(error, HasSubstr(bad[i].second));

@@ -39,7 +39,7 @@ class ReadyJobsTest : public StoreTest {
     Event(attempt.Next(StartedEvent(0, 3, "{}", execution)));
     const auto lost =
         Do<EventStored>(EndAttempt{attempt.id, state::Event::kLose, "its worker is gone", 3000});
-    EXPECT_TRUE(lost.change.has_value() && lost.change->ready.has_value());
+    EXPECT_TRUE(lost.change && lost.change->ready.has_value());
     return *lost.change->ready;
   }
   std::uint64_t token_ = 100;

@@ -165,7 +165,7 @@ class StoreTest : public testing::TestWithParam<bool> {
                                                           .device = "cpu",
                                                           .token = token,
                                                           .now = 2000});
-    EXPECT_TRUE(created.assignment.has_value());
+    EXPECT_TRUE(created.assignment);
     if (!created.assignment) return {};
     assignment_ = *created.assignment;
     return {assignment_.attempt_id, token};

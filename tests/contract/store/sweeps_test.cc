@@ -89,7 +89,7 @@ TEST_P(SweepsTest, CancellingAJobFinishesTheSweepsThatWaitForIt) {
   EXPECT_THAT(cancelled.jobs, ElementsAre(1));
   EXPECT_EQ(SweepState(sweep), "finished");
   const auto gone = Do<AttemptCreated>(CreateAttempt{.job_id = 1, .worker_id = "w"});
-  EXPECT_FALSE(gone.assignment.has_value());
+  EXPECT_FALSE(gone.assignment);
 }
 
 TEST_P(SweepsTest, ASliceIsAppliedOnceAndNotToACancelledSweep) {

@@ -46,7 +46,8 @@ store::EventStored Epoch(store::EventStored::Status status) {
 store::EventStored End(state::Outcome outcome, state::ErrorKind error) {
   store::EventStored event;
   event.status = store::EventStored::kStored;
-  event.change = store::JobChange{.outcome = outcome, .error = error};
+  event.change = std::make_shared<const store::JobChange>(
+      store::JobChange{.outcome = outcome, .error = error});
   return event;
 }
 

@@ -43,8 +43,10 @@ class PrincipalsTest : public SchedulerTest {
     Say(a, 2, OneWrong());
     auto stored = Do<store::EventStored>(EventWrite(a.attempt_id, a.token, 3, SucceededEvent(),
                                                     absl::ToUnixMillis(world_.Wall()), 0.5));
-    ASSERT_TRUE(stored.change.has_value());
-    stored.change->gpu_seconds = gpu_seconds;
+    ASSERT_TRUE(stored.change);
+    store::JobChange charged = *stored.change;
+    charged.gpu_seconds = gpu_seconds;
+    stored.change = std::make_shared<const store::JobChange>(std::move(charged));
     scheduler_->Stored(stored);
     world_.Settle();
   }

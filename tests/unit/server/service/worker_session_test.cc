@@ -80,7 +80,7 @@ class WorkerSessionTest : public sched::SchedulerTest {
   std::shared_ptr<TestSession> Connected() {
     auto session = std::make_shared<TestSession>(context_);
     v1::WorkerMessage hello = Hello();
-    EXPECT_TRUE(session->Handle(hello));
+    EXPECT_TRUE(session->Handle(std::make_shared<v1::WorkerMessage>(hello)));
     world_.Settle();
     EXPECT_TRUE(session->sent.at(0).has_welcome());
     return session;
@@ -99,7 +99,8 @@ class WorkerSessionTest : public sched::SchedulerTest {
 TEST_F(WorkerSessionTest, AHeartbeatIsReadOnlyWhenTheOneBeforeIsDone) {
   const auto session = Connected();
   v1::WorkerMessage beat = Heartbeat(100'000);
-  EXPECT_FALSE(session->Handle(beat)) << "otherwise a flood would fill the scheduler's queue";
+  EXPECT_FALSE(session->Handle(std::make_shared<v1::WorkerMessage>(beat)))
+      << "otherwise a flood would fill the scheduler's queue";
   EXPECT_EQ(session->read_ons, 0);
   EXPECT_EQ(world_.steps.size(), 1u);
   EXPECT_TRUE(session->sent.back().has_heartbeat()) << "answered at once";
@@ -126,7 +127,7 @@ TEST_F(WorkerSessionTest, EachGpuAndEachErrorCountsOnce) {
     errors.set_xid(xid);
     errors.set_times(beat.heartbeat().gpu_errors_size());
   }
-  session->Handle(beat);
+  session->Handle(std::make_shared<v1::WorkerMessage>(beat));
   world_.Settle();
   const sched::SchedulerFigures figures = scheduler_->Figures();
   ASSERT_EQ(figures.workers.size(), 1u);
@@ -147,7 +148,7 @@ TEST_F(WorkerSessionTest, NoWorkerHasManySeries) {
     beat.mutable_heartbeat()->add_gpu_errors()->set_xid(i);
     beat.mutable_heartbeat()->add_loads()->set_device(absl::StrCat("cuda:", i));
   }
-  session->Handle(beat);
+  session->Handle(std::make_shared<v1::WorkerMessage>(beat));
   world_.Settle();
   const auto worker = scheduler_->Figures().workers.at(0);
   EXPECT_EQ(worker.errors.size(), limits::kErrorsOfWorker);
@@ -159,7 +160,7 @@ TEST_F(WorkerSessionTest, NoWorkerHasManySeries) {
     later.mutable_heartbeat()->add_loads()->set_device(absl::StrCat("cuda:", i));
   }
   later.mutable_heartbeat()->add_loads()->set_device("cuda:3");
-  session->Handle(later);
+  session->Handle(std::make_shared<v1::WorkerMessage>(later));
   world_.Settle();
   const auto then = scheduler_->Figures().workers.at(0);
   EXPECT_TRUE(then.errors.empty());
@@ -174,10 +175,10 @@ TEST_F(WorkerSessionTest, NobodyHoldsMoreAttemptsThanAWorkerCanRun) {
   v1::WorkerMessage most = Heartbeat(limits::kHeldOfWorker);
   v1::WorkerMessage more = Heartbeat(limits::kHeldOfWorker + 1);
   const auto session = Connected();
-  EXPECT_FALSE(session->Handle(most));
+  EXPECT_FALSE(session->Handle(std::make_shared<v1::WorkerMessage>(most)));
   world_.Settle();
   EXPECT_TRUE(session->closed.ok());
-  EXPECT_FALSE(session->Handle(more));
+  EXPECT_FALSE(session->Handle(std::make_shared<v1::WorkerMessage>(more)));
   world_.Settle();
   EXPECT_EQ(session->closed, absl::InvalidArgumentError(
                                  "a heartbeat names 131073 attempts; allowed: at most 131072"));
@@ -185,7 +186,7 @@ TEST_F(WorkerSessionTest, NobodyHoldsMoreAttemptsThanAWorkerCanRun) {
 
   const auto other = std::make_shared<TestSession>(context_);
   v1::WorkerMessage hello = Hello(limits::kHeldOfWorker + 1);
-  EXPECT_FALSE(other->Handle(hello));
+  EXPECT_FALSE(other->Handle(std::make_shared<v1::WorkerMessage>(hello)));
   EXPECT_THAT(other->closed.ToString(), HasSubstr("a hello names 131073 attempts"));
 }
 
@@ -207,7 +208,7 @@ TEST_F(WorkerSessionTest, AFalseTokenHidesNoEndOfAnAttempt) {
   };
   add(assignment.token(), 1, FailedEvent(state::ErrorKind::kTrainerDied, "it broke"));
   add(assignment.token() + 1, 2, StartedEvent(0, 1));
-  session->Handle(message);
+  session->Handle(std::make_shared<v1::WorkerMessage>(message));
   world_.Settle();
   world_.Advance(absl::Seconds(10));  // its back-off
   EXPECT_EQ(assignments(), 2) << "the job is tried again";
@@ -229,7 +230,7 @@ TEST_F(WorkerSessionTest, AFileHidesNoNewsOfAnAttempt) {
   Submit("s", 1);
   const auto session = std::make_shared<TestSession>(context);
   v1::WorkerMessage hello = Hello();
-  ASSERT_TRUE(session->Handle(hello));
+  ASSERT_TRUE(session->Handle(std::make_shared<v1::WorkerMessage>(hello)));
   world_.Settle();
   const v1::Assignment assignment = session->sent.back().assignment();
   const auto pass = [&](absl::Duration time) {
@@ -247,7 +248,7 @@ TEST_F(WorkerSessionTest, AFileHidesNoNewsOfAnAttempt) {
     sent.set_token(assignment.token());
     sent.set_sequence(static_cast<std::uint64_t>(message.events().events_size()));
   }
-  session->Handle(message);
+  session->Handle(std::make_shared<v1::WorkerMessage>(message));
   world_.Settle();
   EXPECT_EQ(Text("SELECT last_sequence FROM attempts"), "2");
   pass(absl::Minutes(9));
@@ -277,7 +278,8 @@ TEST_F(WorkerSessionTest, AWorkerWithMuchOnItsWayToTheDiskIsNotRead) {
   // The session reads on after events by itself, after a log by what Handle returns.
   const auto reads_on = [&](v1::WorkerMessage message) {
     const int before = session->read_ons;
-    return session->Handle(message) || session->read_ons > before;
+    return session->Handle(std::make_shared<v1::WorkerMessage>(message)) ||
+           session->read_ons > before;
   };
   std::size_t handled = 1;
   while (reads_on(handled % 2 == 0 ? log() : events()) && handled < 1'000) ++handled;
@@ -308,7 +310,7 @@ TEST_F(WorkerSessionTest, EventsThatWaitKeepNoSession) {
     event = StartedEvent(0, 1);
     event.set_attempt_id(1);
     event.set_sequence(1);
-    EXPECT_FALSE(session->Handle(message));
+    EXPECT_FALSE(session->Handle(std::make_shared<v1::WorkerMessage>(message)));
     session->Ended();
     session.reset();
     world_.Settle();
