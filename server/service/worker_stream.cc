@@ -18,7 +18,7 @@ namespace {
 class MessageInPlace {
  public:
   static std::shared_ptr<v1::WorkerMessage> Make() {
-    const auto whole = std::make_shared<MessageInPlace>();
+    const auto whole = std::make_shared_for_overwrite<MessageInPlace>();  // leaves block_ as it is
     return {whole, whole->message_};
   }
   MessageInPlace() = default;
