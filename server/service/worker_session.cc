@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "core/base/log_scope.h"
 #include "server/limits.h"
+#include "server/service/check_text.h"
 #include "server/service/convert.h"
 
 namespace pelab::service {
