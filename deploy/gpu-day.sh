@@ -8,8 +8,8 @@
 #   build     the trainer, its bench and the kernels' tests, against this host's LibTorch; once
 #   correct   kernels against float64, jobs against the CPU's, compute-sanitizer
 #   speed     steps, evaluation and ablation against PyTorch, and the time of each kernel
-#   table     Table 1's cells at the paper's size, with checkpoints; `pelab import OUT/table` stores
-#             those that are done
+#   table     Table 1's cells at the paper's size, with checkpoints; `pelab import OUT/table`
+#             stores those that are done
 #   seeds     the same with five seeds and every encoding of the table
 #
 # Without STAGE: all of them. Each stage prints its results and keeps them in OUT (default:

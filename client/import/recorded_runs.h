@@ -1,5 +1,5 @@
-// Jobs that pelab-trainer trained alone, without a worker, for an import (docs/formats.md, "Runs of
-// a trainer alone"). On a host where only the trainer can be built, its lines are kept in a file.
+// Jobs that pelab-trainer trained alone, without a worker, for an import (docs/formats.md, "Runs
+// of a trainer alone"). The lines of the trainer were kept in a file.
 #pragma once
 
 #include <memory>
@@ -11,9 +11,9 @@
 namespace pelab::client {
 
 // Reads the runs below `folder`: each folder with the files job.json and events.jsonl. A job is
-// finished if its last call of the trainer ended with `done`. The jobs belong to no sweep. Check is
-// UNIMPLEMENTED. NOT_FOUND if there is no run. INVALID_ARGUMENT, "FILE:LINE: why", if a line cannot
-// be, or cannot follow the earlier ones.
+// finished if the last call of the trainer ended with `done`. The jobs belong to no sweep. Check
+// is UNIMPLEMENTED. NOT_FOUND if there is no run. INVALID_ARGUMENT, "FILE:LINE: why", if a line
+// cannot be, or cannot follow the earlier ones.
 absl::StatusOr<std::unique_ptr<db::ImportReader>> OpenRecordedRuns(const std::string& folder);
 
 }  // namespace pelab::client

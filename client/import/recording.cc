@@ -180,8 +180,8 @@ absl::Status Recording::AddDone(event::DoneLine done) {
   return absl::OkStatus();
 }
 
-// Of a call that was recorded without times, those that follow from the next call and from the
-// seconds of its epochs.
+// A call that was recorded without times ended when the next call began. Its length is the sum of
+// the seconds of its epochs and analyses.
 std::vector<Recording::Times> Recording::TimesOfCalls(std::int64_t written_at_ms) const {
   std::vector<Times> times(calls_.size());
   std::int64_t next = written_at_ms;

@@ -1,4 +1,4 @@
-// What pelab-trainer printed about one job, over one call or several.
+// The lines of pelab-trainer about one job, from one call or several.
 #pragma once
 
 #include <cstdint>
@@ -71,7 +71,7 @@ class Recording {
   const std::string spec_json_;
   const std::string key_;
   const std::optional<event::JobFacts> facts_;
-  Call coming_;  // said of a call whose hello has not come
+  Call coming_;  // the call whose hello has not come yet
   std::vector<Call> calls_;
   std::vector<v1::Epoch> epochs_;
   std::map<event::AnalysisId, Analysis> analyses_;
