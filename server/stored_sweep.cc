@@ -30,16 +30,6 @@ absl::StatusOr<experiment::Sweep> RebuildSweep(const v1::Sweep& row) {
   return sweep;
 }
 
-std::string AnalysesJson(const std::vector<experiment::Analysis>& analyses) {
-  nlohmann::json array = nlohmann::json::array();
-  for (const experiment::Analysis& analysis : analyses) {
-    array.push_back({{"name", analysis.name},
-                     {"version", analysis.version},
-                     {"parameters_json", experiment::CanonicalParameters(analysis)}});
-  }
-  return array.dump();
-}
-
 std::string ResourcesJson(const experiment::Resources& resources) {
   return nlohmann::json{{"device", resources.device}, {"memory_bytes", resources.memory_bytes}}
       .dump();

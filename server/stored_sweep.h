@@ -18,8 +18,7 @@ namespace pelab {
 // document; DATA_LOSS if an extension is none.
 absl::StatusOr<experiment::Sweep> RebuildSweep(const v1::Sweep& row);
 
-// A sweep's analyses and resources in their form in the database.
-std::string AnalysesJson(const std::vector<experiment::Analysis>& analyses);
+// A sweep's resources in their form in the database.
 std::string ResourcesJson(const experiment::Resources& resources);
 
 // Converts overrides to and from their form in the database.

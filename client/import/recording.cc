@@ -11,8 +11,8 @@
 #include "core/base/status.h"
 #include "core/base/strings.h"
 #include "core/catalog/catalog.h"
-#include "core/experiment/analysis.h"
 #include "core/experiment/key.h"
+#include "core/experiment/stored_analyses.h"
 #include "core/experiment/sweep.h"
 #include "core/state/state.h"
 
@@ -21,16 +21,6 @@ namespace {
 
 constexpr char kCall[] = "call";          // before a start of the trainer
 constexpr char kReturned[] = "returned";  // after its end
-
-std::string AnalysesJson(const std::vector<experiment::Analysis>& analyses) {
-  nlohmann::json list = nlohmann::json::array();
-  for (const experiment::Analysis& analysis : analyses) {
-    list.push_back({{"name", analysis.name},
-                    {"version", analysis.version},
-                    {"parameters_json", experiment::CanonicalParameters(analysis)}});
-  }
-  return list.dump();
-}
 
 std::string ProtocolOf(const experiment::Job& job) {
   return catalog::ProtocolLabel(job.pe, job.task, job.values);
@@ -203,7 +193,7 @@ v1::ImportedAttempt Recording::AttemptOf(const Call& call, const Times& times) c
   v1::ImportedAttempt attempt;
   attempt.set_worker_id(WorkerOn(call.host));
   attempt.set_device(TextIn(call.started.environment_json(), "device"));
-  attempt.set_analyses_json(AnalysesJson(document_.analyses));
+  attempt.set_analyses_json(experiment::StoredAnalysesJson(document_.analyses));
   attempt.set_start_epoch(call.started.start_epoch());
   attempt.set_environment_json(call.started.environment_json());
   attempt.set_started_at_ms(times.started_at_ms);

@@ -18,6 +18,7 @@
 #include "core/base/utf8.h"
 #include "core/experiment/analysis.h"
 #include "core/experiment/declaration.h"
+#include "core/experiment/stored_analyses.h"
 #include "core/rpc/status.h"
 #include "core/rpc/sweep_document.h"
 #include "server/limits.h"
@@ -143,7 +144,7 @@ absl::Status SweepsService::DoSubmit(const grpc::ServerContext& context,
                            .file_name = request.file_name(),
                            .overrides_json = OverridesToJson(request.overrides()),
                            .client_token = request.client_token(),
-                           .analyses_json = AnalysesJson(sweep.analyses()),
+                           .analyses_json = experiment::StoredAnalysesJson(sweep.analyses()),
                            .resources_json = ResourcesJson(sweep.resources()),
                            .request_sha256 = RequestHash(request),
                            .owner = caller.name,

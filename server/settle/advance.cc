@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/base/status.h"
+#include "core/experiment/stored_analyses.h"
 #include "core/rpc/sweep_document.h"
 #include "server/limits.h"
 #include "server/stored_sweep.h"
@@ -198,7 +199,7 @@ absl::StatusOr<experiment::Sweep> Advance::SweepOf(db::Reader& reader, const Sto
                          .file_name = sheet.row.file_name(),
                          .overrides_json = OverridesToJson(overrides),
                          .client_token = sheet.row.sha256(),
-                         .analyses_json = AnalysesJson(sweep.analyses()),
+                         .analyses_json = experiment::StoredAnalysesJson(sweep.analyses()),
                          .resources_json = ResourcesJson(sweep.resources()),
                          .request_sha256 = sheet.row.sha256(),
                          .owner = sheet.row.owner(),

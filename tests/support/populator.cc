@@ -7,6 +7,7 @@
 #include "core/base/clock.h"
 #include "core/base/status.h"
 #include "core/experiment/analysis.h"
+#include "core/experiment/stored_analyses.h"
 #include "core/experiment/sweep.h"
 #include "server/service/expander.h"
 #include "tests/support/events.h"
@@ -17,16 +18,6 @@ namespace {
 
 constexpr std::size_t kSlice = 512;
 constexpr std::size_t kJobsAtOnce = 20;  // per transaction
-
-std::string AnalysesJson(const std::vector<experiment::Analysis>& analyses) {
-  nlohmann::json array = nlohmann::json::array();
-  for (const experiment::Analysis& analysis : analyses) {
-    array.push_back({{"name", analysis.name},
-                     {"version", analysis.version},
-                     {"parameters_json", experiment::CanonicalParameters(analysis)}});
-  }
-  return array.dump();
-}
 
 }  // namespace
 
@@ -51,7 +42,7 @@ absl::Status Populator::Add(const std::string& path, const std::string& document
                             .file_name = path,
                             .overrides_json = overrides_json.dump(),
                             .client_token = absl::StrCat("populate-", path, "-", sweep.name()),
-                            .analyses_json = AnalysesJson(sweep.analyses()),
+                            .analyses_json = experiment::StoredAnalysesJson(sweep.analyses()),
                             .resources_json = R"({"device":"any","memory_bytes":0})",
                             .cells = sweep.cells(),
                             .now = now_});
