@@ -10,6 +10,7 @@
 #include "core/base/status.h"
 #include "core/db/check/check.h"
 #include "core/experiment/declaration.h"
+#include "core/experiment/stored_analyses.h"
 #include "server/service/expander.h"
 #include "server/service/sweeps_service.h"
 #include "server/store/database.h"
@@ -378,7 +379,7 @@ void Coordinator::SubmitStored(const std::string& document, const std::string& t
                          .file_name = "sweep.yaml",
                          .overrides_json = "[]",
                          .client_token = token,
-                         .analyses_json = AnalysesJson(sweep->analyses()),
+                         .analyses_json = experiment::StoredAnalysesJson(sweep->analyses()),
                          .resources_json = R"({"device":"any","memory_bytes":0})",
                          .request_sha256 = absl::StrCat(PurposeId(document), " ", priority, fresh),
                          .priority = priority,
