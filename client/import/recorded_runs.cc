@@ -3,12 +3,14 @@
 #include <algorithm>
 #include <chrono>
 #include <filesystem>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <utility>
 #include <vector>
 
 #include "client/import/recording.h"
 #include "client/limits.h"
+#include "core/base/json_text.h"
 #include "core/base/regular_file.h"
 #include "core/base/status.h"
 #include "core/base/strings.h"
@@ -43,11 +45,6 @@ absl::StatusOr<experiment::JobDocument> ReadJobFile(const std::string& path) {
                                                : experiment::Format(read.violations.front(), "")));
 }
 
-bool BeginsCall(std::string_view line) {
-  return line.find("\"event\":\"hello\"") != line.npos ||
-         line.find("\"event\":\"call\"") != line.npos;
-}
-
 std::vector<std::string_view> LinesOf(std::string_view text) {
   std::vector<std::string_view> lines;
   while (!text.empty()) {
@@ -58,10 +55,11 @@ std::vector<std::string_view> LinesOf(std::string_view text) {
   return lines;
 }
 
-// A trainer that was killed may have left its last line unfinished.
+// A trainer that was killed may have left its last line unfinished: at the end of the file, or
+// before a line that only comes between two calls.
 bool IsCutOff(const std::vector<std::string_view>& lines, std::size_t at) {
-  if (lines[at].ends_with('}')) return false;
-  return at + 1 == lines.size() || BeginsCall(lines[at + 1]);
+  if (ParseJsonOrNull(lines[at]).is_object()) return false;
+  return at + 1 == lines.size() || Recording::ComesBetweenCalls(lines[at + 1]);
 }
 
 absl::Status AddLines(const std::string& path, Recording& recording) {

@@ -22,6 +22,12 @@ namespace {
 constexpr char kCall[] = "call";          // before a start of the trainer
 constexpr char kReturned[] = "returned";  // after its end
 
+// The name of the event; "" if this is none.
+std::string NameOf(const nlohmann::json& object) {
+  const bool named = object.is_object() && object.contains("event") && object["event"].is_string();
+  return named ? object["event"].get<std::string>() : "";
+}
+
 std::string ProtocolOf(const experiment::Job& job) {
   return catalog::ProtocolLabel(job.pe, job.task, job.values);
 }
@@ -73,24 +79,15 @@ Recording::Recording(experiment::JobDocument document, std::string folder)
       key_(experiment::KeyOf(spec_json_)),
       facts_(event::FactsOf(spec_json_)) {}
 
+bool Recording::ComesBetweenCalls(std::string_view line) {
+  const std::string name = NameOf(ParseJsonOrNull(line));
+  return name == kCall || name == kReturned || name == "hello";
+}
+
 absl::Status Recording::Add(std::string_view line) {
   const nlohmann::json object = ParseJsonOrNull(line);
-  const std::string name =
-      object.is_object() && object.contains("event") && object["event"].is_string()
-          ? object["event"].get<std::string>()
-          : "";
-  if (name == kCall || name == kReturned) {
-    const auto at =
-        object.contains("unix_ms") ? IntegerOf<std::int64_t>(object["unix_ms"]) : std::nullopt;
-    if (!at) return absl::InvalidArgumentError(Concat(name, " has no \"unix_ms\", an integer"));
-    if (name == kReturned) {
-      if (!calls_.empty()) calls_.back().ended_at_ms = *at;
-      return absl::OkStatus();
-    }
-    coming_ = Call{.started_at_ms = *at};
-    if (object.contains("host") && object["host"].is_string()) coming_.host = object["host"];
-    return absl::OkStatus();
-  }
+  const std::string name = NameOf(object);
+  if (name == kCall || name == kReturned) return AddTime(name, object);
   PELAB_ASSIGN_OR_RETURN(
       event::TrainerLine read,
       event::ParseTrainerLine({line.data(), line.size()}, document_.job_id, folder_));
@@ -99,6 +96,21 @@ absl::Status Recording::Add(std::string_view line) {
   if (calls_.empty()) return absl::InvalidArgumentError("it comes before a hello");
   if (auto* done = std::get_if<event::DoneLine>(&read)) return AddDone(std::move(*done));
   if (auto* error = std::get_if<event::ErrorLine>(&read)) calls_.back().error = std::move(*error);
+  return absl::OkStatus();
+}
+
+absl::Status Recording::AddTime(const std::string& name, const nlohmann::json& object) {
+  const auto at =
+      object.contains("unix_ms") ? IntegerOf<std::int64_t>(object["unix_ms"]) : std::nullopt;
+  if (!at) return absl::InvalidArgumentError(Concat(name, " has no \"unix_ms\", an integer"));
+  if (name == kCall) {
+    coming_ = Call{.started_at_ms = *at};
+    if (object.contains("host") && object["host"].is_string()) coming_.host = object["host"];
+  } else if (coming_.started_at_ms) {
+    coming_ = Call();  // that call returned without a hello
+  } else if (!calls_.empty()) {
+    calls_.back().ended_at_ms = *at;
+  }
   return absl::OkStatus();
 }
 

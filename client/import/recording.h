@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <map>
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -26,6 +27,9 @@ class Recording {
   // Takes the next line. INVALID_ARGUMENT if it cannot be, or cannot follow the earlier ones. A
   // later call of the trainer replaces the epochs from its start on.
   absl::Status Add(std::string_view line);
+
+  // Whether the line begins a call of the trainer, or says that one begins or has returned.
+  static bool ComesBetweenCalls(std::string_view line);
 
   // Whether the last call of the trainer has trained the job to its end.
   bool finished() const { return !calls_.empty() && calls_.back().done.has_value(); }
@@ -58,6 +62,7 @@ class Recording {
     std::int64_t ended_at_ms = 0;
   };
 
+  absl::Status AddTime(const std::string& name, const nlohmann::json& object);
   absl::Status AddFact(const v1::Event& event);
   absl::Status Begin(const v1::Started& started);
   absl::Status AddEpoch(const v1::Epoch& epoch);

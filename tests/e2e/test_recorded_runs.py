@@ -151,6 +151,17 @@ class Import(Recorded):
             self.assertTrue(now - 3_600_000 < started <= ended <= now)
         self.assertEqual(self.query("SELECT DISTINCT host FROM v_workers"), [("unknown",)])
 
+    def test_a_trainer_that_was_killed_within_a_line(self):
+        """As tests/gpu/table1.py keeps it: the end of the call follows the line that is cut off."""
+        path = self.runs / "first/rope/events.jsonl"
+        first, *rest = path.read_text().split('{"event": "returned"')
+        cut = first.rstrip("\n") + '\n{"event":"checkpoint","job":"rope","a":{}\n'
+        path.write_text('{"event": "returned"'.join([cut, *rest]))
+        last = self.runs / "first/nope/events.jsonl"
+        last.write_text(last.read_text() + '{"event":"hel')
+        self.assertEqual(self.imported()["imported"], 2)
+        self.assertEqual(self.results(), self.results(self.folder / self.COPY))
+
     def test_what_is_not_finished_is_counted(self):
         path = self.runs / "first/nope/events.jsonl"
         path.write_text("".join(path.read_text().splitlines(True)[:10]))
@@ -196,7 +207,8 @@ class BadInput(Recorded):
                                                        "epoch 0 is not there"),
                 (f'"epochs":{EPOCHS}', '"epochs":9',
                  f":2: it is of 9 epochs; the job has {EPOCHS}"),
-                ('"unix_ms": ', '"unix_ms": "x', ':1: '),
+                ('"unix_ms": ', '"unix_ms": 0.5, "was": ',
+                 ':1: call has no "unix_ms", an integer'),
                 ('{"event":"epoch"', '["event":"epoch"', ":3: the trainer printed a line that")):
             with self.subTest(sentence):
                 shutil.copytree(Recorded._runs, self.runs, dirs_exist_ok=True)

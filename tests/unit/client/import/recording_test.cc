@@ -98,6 +98,16 @@ TEST_F(RecordingTest, CallsSayWhenAndWhereTheyWere) {
   EXPECT_NE(job.attempts(0).worker_id(), job.attempts(1).worker_id());
 }
 
+TEST_F(RecordingTest, ACallWithoutAHelloChangesNoOther) {
+  Add({R"({"event":"call","job":"j","host":"a","unix_ms":1000})", Hello(0), Epoch(0), Epoch(1),
+       Epoch(2), kDoneLine, R"({"event":"returned","job":"j","unix_ms":9000})",
+       R"({"event":"call","job":"j","host":"b","unix_ms":20000})",
+       R"({"event":"returned","job":"j","unix_ms":21000})"});
+  const v1::ImportedJob job = recording_.Export(kWritten).job;
+  ASSERT_EQ(job.attempts_size(), 1);
+  EXPECT_EQ(job.attempts(0).ended_at_ms(), 9000);
+}
+
 TEST_F(RecordingTest, AnErrorEndsItsCallAlone) {
   Add({Hello(0), Epoch(0), R"({"event":"error","job":"j","kind":"io","message":"full"})"});
   EXPECT_FALSE(recording_.finished());
