@@ -2,17 +2,29 @@
 
 #include <pthread.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "core/base/mutex.h"
 
 namespace pelab::sched {
+namespace {
+
+// Lazy steps, and timers that are added during a wait, are noticed after so long.
+constexpr absl::Duration kLongestWait = absl::Milliseconds(50);
+
+}  // namespace
 
 Strand::Strand(const Clock& clock) : clock_(clock), thread_([this] { Run(); }) {}
 
 Strand::~Strand() { Stop(); }
 
 void Strand::Post(std::function<void()> step) {
+  PostLazily(std::move(step));
+  posted_.Ring();
+}
+
+void Strand::PostLazily(std::function<void()> step) {
   MutexLock lock(&mutex_);
   if (!stopping_) steps_.push_back(std::move(step));
 }
@@ -27,27 +39,28 @@ void Strand::Stop() {
     MutexLock lock(&mutex_);
     stopping_ = true;
   }
+  posted_.Ring();
   if (thread_.joinable()) thread_.join();
 }
 
-// False: the strand is stopping, and no steps are left.
-bool Strand::Take(std::deque<std::function<void()>>& steps) {
+absl::Duration Strand::UntilNextTimer() {
   MutexLock lock(&mutex_);
-  const auto some = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    return stopping_ || !steps_.empty();
-  };
-  while (!some()) {
-    if (timed_.empty()) {
-      // A timer that is added during this wait is noticed within 50 ms.
-      mutex_.AwaitFor(some, absl::Milliseconds(50));
-      continue;
-    }
-    const absl::Duration wait = timed_.begin()->first - clock_.Monotonic();
-    if (wait <= absl::ZeroDuration()) break;
-    mutex_.AwaitFor(some, std::min(wait, absl::Milliseconds(50)));
-  }
+  if (timed_.empty()) return absl::InfiniteDuration();
+  return timed_.begin()->first - clock_.Monotonic();
+}
+
+// Waits for steps and timers, and takes those that are due; there may be none. False: the strand is
+// stopping, and no steps are left.
+bool Strand::Take(std::deque<std::function<void()>>& steps) {
+  posted_.WaitFor(std::min(UntilNextTimer(), kLongestWait));
+  // First the alarm, then the queue: a step that is posted in between is taken, or rings again.
+  posted_.Reset();
+  MutexLock lock(&mutex_);
   steps.swap(steps_);
-  if (stopping_) return !steps.empty();
+  if (stopping_) {
+    posted_.Ring();  // nothing more comes: the next call does not wait either
+    return !steps.empty();
+  }
   const absl::Duration now = clock_.Monotonic();
   while (!timed_.empty() && timed_.begin()->first <= now) {
     steps.push_back(std::move(timed_.begin()->second));

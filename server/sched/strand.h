@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "absl/base/thread_annotations.h"
+#include "core/base/alarm.h"
 #include "core/base/clock.h"
 #include "core/base/mutex.h"
 #include "server/sched/executor.h"
@@ -19,6 +20,7 @@ class Strand final : public Executor {
   ~Strand() override;  // like Stop
 
   void Post(std::function<void()> step) override;
+  void PostLazily(std::function<void()> step) override;
   void PostAt(absl::Duration when, std::function<void()> step) override;
 
   // Runs what was posted before, then ends the thread. Later posts and pending timers never run.
@@ -26,9 +28,11 @@ class Strand final : public Executor {
 
  private:
   void Run();
+  absl::Duration UntilNextTimer();
   bool Take(std::deque<std::function<void()>>& steps);
 
   const Clock& clock_;
+  Alarm posted_;  // a step that is not lazy was posted, or Stop was called
   Mutex mutex_;
   std::deque<std::function<void()>> steps_ ABSL_GUARDED_BY(mutex_);
   std::multimap<absl::Duration, std::function<void()>> timed_ ABSL_GUARDED_BY(mutex_);

@@ -2,6 +2,7 @@
 
 #include <spdlog/spdlog.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <utility>
@@ -19,7 +20,8 @@ constexpr absl::Duration kRetryFullQueue = absl::Milliseconds(20);
 
 // Reduces a batch's results to what the scheduler needs: the last result of each attempt, with its
 // change if there was one.
-std::vector<store::EventStored> Digest(const std::vector<store::EventStored>& all) {
+std::vector<store::EventStored> Digest(std::vector<store::EventStored> all) {
+  if (all.size() == 1) return all;  // as most batches are
   std::map<std::int64_t, store::EventStored> last;
   for (const store::EventStored& event : all) {
     const auto [found, added] = last.try_emplace(event.attempt_id, event);
@@ -41,6 +43,11 @@ std::vector<store::EventStored> Digest(const std::vector<store::EventStored>& al
   digest.reserve(last.size());
   for (auto& [id, event] : last) digest.push_back(std::move(event));
   return digest;
+}
+
+// Whether the scheduler may give a slot to another attempt after this event.
+bool FreesSlot(const store::EventStored& event) {
+  return event.change != nullptr || event.status == store::EventStored::kSuperseded;
 }
 
 // An event without a number or a body cannot be stored, and no answer could name it: it ends the
@@ -282,51 +289,53 @@ bool WorkerSession::OnLog(v1::LogChunk& log) {
 }
 
 bool WorkerSession::OnEvents(const std::shared_ptr<const v1::EventBatch>& batch) {
-  const std::int64_t now = absl::ToUnixMillis(context_.clock.Wall());
-  waiting_.clear();
-  waiting_.reserve(batch->events_size());
   for (const v1::Event& event : batch->events()) {
     if (absl::Status status = CheckEnvelope(event); !status.ok()) {
       Close(status);
       return false;
     }
-    // The events stay in the batch, which lives as long as one of them is used.
-    waiting_.emplace_back(
+  }
+  if (batch->events().empty()) return true;
+  Store(batch);
+  return false;  // Store calls ReadOn
+}
+
+// The events stay in the batch, which lives as long as one of them is used.
+std::vector<store::Write> WorkerSession::WritesOf(
+    const std::shared_ptr<const v1::EventBatch>& batch) const {
+  const std::int64_t now = absl::ToUnixMillis(context_.clock.Wall());
+  std::vector<store::Write> writes;
+  writes.reserve(batch->events_size());
+  for (const v1::Event& event : batch->events()) {
+    writes.emplace_back(
         store::AttemptEvent{.event = std::shared_ptr<const v1::Event>(batch, &event),
                             .worker = worker_id_,
                             .now = now,
                             .jitter = 0.5 + context_.random_unit() / 2});
   }
-  if (waiting_.empty()) return true;
-  Store();
-  return false;  // Store calls ReadOn
+  return writes;
 }
 
-// Queues the waiting events, then reads on. If the queue is full, tries again a little later.
-void WorkerSession::Store() {
-  std::vector<Sent> sent;
-  for (const store::Write& write : waiting_) {
-    const v1::Event& event = *std::get<store::AttemptEvent>(write).event;
-    sent.push_back({event.attempt_id(), event.sequence()});
-  }
-  const std::size_t bytes = store::ByteSize(waiting_);
+// Queues the events of a batch, then reads on. If the queue is full, tries again a little later.
+void WorkerSession::Store(const std::shared_ptr<const v1::EventBatch>& batch) {
+  std::vector<store::Write> writes = WritesOf(batch);
+  const std::size_t bytes = store::ByteSize(writes);
   auto done = [self = shared_from_this(), bytes,
-               sent = std::move(sent)](absl::StatusOr<std::vector<store::ApplyResult>> results) {
-    self->OnStored(sent, std::move(results));
+               batch](absl::StatusOr<std::vector<store::ApplyResult>> results) {
+    self->OnStored(*batch, std::move(results));
     self->Unqueued(bytes);
   };
   Queued(bytes);
-  const absl::Status queued =
-      context_.journal.Append(waiting_, std::move(done), store::Journal::Urgency::kBounded);
+  const absl::Status queued = context_.journal.Append(std::move(writes), std::move(done),
+                                                      store::Journal::Urgency::kBounded);
   if (queued.ok()) {
-    waiting_.clear();
     if (MayReadOn()) ReadOn();
     return;
   }
   Unqueued(bytes);
   if (absl::IsResourceExhausted(queued)) {
     context_.executor.PostAt(context_.clock.Monotonic() + kRetryFullQueue,
-                             [self = shared_from_this()] { self->Store(); });
+                             [self = shared_from_this(), batch] { self->Store(batch); });
   } else {
     Close(queued);
   }
@@ -356,12 +365,12 @@ void WorkerSession::Unqueued(std::size_t bytes) {
 
 // Ends an attempt as failed: the schema refused one of its events, and would refuse the event
 // again.
-void WorkerSession::GiveUp(const Sent& event, const absl::Status& why) {
-  const LogScope scope({.attempt_id = event.attempt_id, .worker_id = *worker_id_});
-  spdlog::error("event {} of attempt {}: {}", event.sequence, event.attempt_id,
+void WorkerSession::GiveUp(const v1::Event& event, const absl::Status& why) {
+  const LogScope scope({.attempt_id = event.attempt_id(), .worker_id = *worker_id_});
+  spdlog::error("event {} of attempt {}: {}", event.sequence(), event.attempt_id(),
                 std::string{why.message()});
   std::vector<store::Write> end;
-  end.emplace_back(store::EndAttempt{event.attempt_id, state::Event::kFail,
+  end.emplace_back(store::EndAttempt{event.attempt_id(), state::Event::kFail,
                                      std::string{why.message()},
                                      absl::ToUnixMillis(context_.clock.Wall())});
   auto ended = [self = shared_from_this()](absl::StatusOr<std::vector<store::ApplyResult>> answer) {
@@ -376,36 +385,43 @@ void WorkerSession::GiveUp(const Sent& event, const absl::Status& why) {
                                 store::Journal::Urgency::kInternal);
 }
 
-void WorkerSession::OnStored(const std::vector<Sent>& sent,
+void WorkerSession::OnStored(const v1::EventBatch& batch,
                              absl::StatusOr<std::vector<store::ApplyResult>> results) {
   if (!results.ok()) {
     // Nothing is acknowledged: the worker connects again and resends.
     return Close(absl::UnavailableError(results.status().message()));
   }
   std::vector<store::EventStored> stored;
-  for (std::size_t i = 0; i < results->size(); ++i) {
-    if (absl::IsUnavailable((*results)[i].status())) {
+  for (int i = 0; i < batch.events_size(); ++i) {
+    store::ApplyResult& result = (*results)[i];
+    if (absl::IsUnavailable(result.status())) {
       // The database failed before this event: the worker sends it and the following ones again.
-      Close((*results)[i].status());
+      Close(result.status());
       break;
     }
-    if (!(*results)[i].ok()) {
-      GiveUp(sent[i], (*results)[i].status());
+    if (!result.ok()) {
+      GiveUp(batch.events(i), result.status());
       continue;
     }
-    stored.push_back(std::get<store::EventStored>(*(*results)[i]));
+    stored.push_back(std::get<store::EventStored>(*std::move(result)));
     if (stored.back().status == store::EventStored::kGap) {
       Close(absl::AbortedError(absl::StrCat(
-          "event ", sent[i].sequence, " of attempt ", sent[i].attempt_id, " came where ",
-          stored.back().acknowledged + 1, " was due: connect again and resend")));
+          "event ", batch.events(i).sequence(), " of attempt ", batch.events(i).attempt_id(),
+          " came where ", stored.back().acknowledged + 1, " was due: connect again and resend")));
     }
   }
-  std::vector<store::EventStored> digest = Digest(stored);
+  std::vector<store::EventStored> digest = Digest(std::move(stored));
   if (digest.empty()) return;
   Send(Acks(digest));
-  context_.executor.Post([self = shared_from_this(), digest = std::move(digest)] {
+  const bool frees_slot = std::any_of(digest.begin(), digest.end(), FreesSlot);
+  auto tell = [self = shared_from_this(), digest = std::move(digest)] {
     for (const store::EventStored& event : digest) self->context_.scheduler.Stored(event);
-  });
+  };
+  if (frees_slot) {
+    context_.executor.Post(std::move(tell));
+  } else {
+    context_.executor.PostLazily(std::move(tell));
+  }
 }
 
 }  // namespace pelab::service

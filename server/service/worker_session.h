@@ -65,17 +65,14 @@ class WorkerSession : public sched::WorkerLink, public std::enable_shared_from_t
   bool OnLog(v1::LogChunk& log);
   bool OnHeartbeat(const v1::Heartbeat& heartbeat);
   void DrainIfUnfit(const std::string& why);
-  struct Sent {
-    std::int64_t attempt_id = 0;
-    std::uint64_t sequence = 0;
-  };
-  void Store();
+  std::vector<store::Write> WritesOf(const std::shared_ptr<const v1::EventBatch>& batch) const;
+  void Store(const std::shared_ptr<const v1::EventBatch>& batch);
   void Queued(std::size_t bytes);
   bool MayReadOn();
   void Unqueued(std::size_t bytes);
-  void OnStored(const std::vector<Sent>& sent,
+  void OnStored(const v1::EventBatch& batch,
                 absl::StatusOr<std::vector<store::ApplyResult>> results);
-  void GiveUp(const Sent& event, const absl::Status& why);
+  void GiveUp(const v1::Event& event, const absl::Status& why);
 
   FleetContext& context_;
   const std::string principal_;
@@ -84,7 +81,6 @@ class WorkerSession : public sched::WorkerLink, public std::enable_shared_from_t
   // session itself, so it must not keep the session alive.
   std::shared_ptr<const std::string> worker_id_ = std::make_shared<const std::string>();
   bool unfit_ = false;  // for the reading thread only: the worker says so, and is drained
-  std::vector<store::Write> waiting_;  // events that the full queue has not accepted yet
 
   Mutex unstored_mutex_;
   // Bytes of this worker's events and logs that the writer has not stored yet.

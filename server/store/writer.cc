@@ -56,7 +56,7 @@ absl::Status Writer::Append(std::vector<Write> writes, Done done, Urgency urgenc
   queued_bytes_ += request.bytes;
   queue_.push_back(std::move(request));
   hurried_ = hurried_ || hurried || queued_bytes_ >= options_.batch_bytes;
-  if (hurried_) gathered_.Wake();
+  if (hurried_) gathered_.Ring();
   return absl::OkStatus();
 }
 
@@ -64,7 +64,7 @@ void Writer::Stop() {
   {
     MutexLock lock(&mutex_);
     stopping_ = true;
-    gathered_.Wake();
+    gathered_.Ring();
   }
   if (thread_.joinable()) thread_.join();
 }

@@ -11,6 +11,7 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/time/time.h"
+#include "core/base/alarm.h"
 #include "core/base/mutex.h"
 #include "server/store/journal.h"
 
@@ -67,26 +68,6 @@ class Writer final : public Journal {
     std::size_t bytes = 0;
   };
 
-  // Ends the wait for more writes early.
-  class Alarm {
-   public:
-    void Reset() { Set(false); }
-    void Wake() { Set(true); }
-    void WaitFor(absl::Duration timeout) {
-      MutexLock lock(&mutex_);
-      mutex_.AwaitFor([this] { return rung_; }, timeout);
-    }
-
-   private:
-    void Set(bool rung) {
-      MutexLock lock(&mutex_);
-      rung_ = rung;
-    }
-
-    Mutex mutex_;
-    bool rung_ ABSL_GUARDED_BY(mutex_) = false;
-  };
-
   void Run();
   bool Take(std::vector<Request>& batch);
   void Commit(std::vector<Request>& batch);
@@ -108,7 +89,7 @@ class Writer final : public Journal {
   absl::Duration failing_since_;
   absl::Duration failure_logged_;
 
-  Alarm gathered_;
+  Alarm gathered_;  // ends the wait for more writes early
   mutable Mutex mutex_;
   std::deque<Request> queue_ ABSL_GUARDED_BY(mutex_);
   std::size_t queued_bytes_ ABSL_GUARDED_BY(mutex_) = 0;

@@ -139,7 +139,7 @@ TEST_F(SimTest, FindsThatARoundSkipsASeed) {
 }
 
 TEST_F(SimTest, FindsThatARoundBeginsOrEndsOutOfTurn) {
-  const auto found = Find({.takes_late_rounds = true}, 100);
+  const auto found = Find({.takes_late_rounds = true}, 600);
   ASSERT_TRUE(found.has_value());
   EXPECT_TRUE(absl::StrContains(*found, "out of turn")) << *found;
 }
