@@ -45,16 +45,17 @@ absl::Status Writer::Append(std::vector<Write> writes, Done done, Urgency urgenc
   Request request{std::move(writes), std::move(done)};
   request.bytes = ByteSize(request.writes);
   const bool hurried = IsHurried(request.writes);
+  const bool is_long = std::any_of(request.writes.begin(), request.writes.end(), IsLong);
   MutexLock lock(&mutex_);
   if (stopping_) return absl::UnavailableError("the coordinator is shutting down");
   if (urgency == Urgency::kBounded && queued_bytes_ + request.bytes > options_.max_queued_bytes &&
-      !queue_.empty()) {
+      HasWork()) {
     return absl::ResourceExhaustedError(absl::StrCat("the coordinator has ", queued_bytes_,
                                                      " bytes of writes queued; at most ",
                                                      options_.max_queued_bytes, " are allowed"));
   }
   queued_bytes_ += request.bytes;
-  queue_.push_back(std::move(request));
+  (is_long ? long_ : queue_).push_back(std::move(request));
   hurried_ = hurried_ || hurried || queued_bytes_ >= options_.batch_bytes;
   if (hurried_) gathered_.Ring();
   return absl::OkStatus();
@@ -69,17 +70,16 @@ void Writer::Stop() {
   if (thread_.joinable()) thread_.join();
 }
 
-// Waits for work and takes up to one batch of it. Returns true with an empty batch if nothing came
-// for a while and staged epochs may be left to move. Returns false when stopping and nothing is
-// left. If the last commit was only a moment ago, there is a stream of writes, and it pays to wait
-// for some more of them.
+// Waits for work and takes up to one batch of it: short requests, then at most one long one.
+// Returns true with an empty batch if nothing came for a while and staged epochs may be left to
+// move. Returns false when stopping and nothing is left. If the last commit was only a moment ago,
+// there is a stream of writes, and it pays to wait for some more of them.
 bool Writer::Take(std::vector<Request>& batch) {
   bool gather = false;
   {
     MutexLock lock(&mutex_);
-    const auto some = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-      return stopping_ || !queue_.empty();
-    };
+    const auto some = [this]()
+                          ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return stopping_ || HasWork(); };
     if (tidy_) {
       mutex_.Await(some);
     } else if (!mutex_.AwaitFor(some, last_commit_ + kQuiet - Now())) {
@@ -91,7 +91,6 @@ bool Writer::Take(std::vector<Request>& batch) {
   // Do not hold the mutex here: every Append would wake this thread to check its condition.
   if (gather) gathered_.WaitFor(last_commit_ + options_.gather - Now());
   MutexLock lock(&mutex_);
-  hurried_ = false;
   std::size_t bytes = 0;
   while (!queue_.empty() &&
          (batch.empty() || bytes + queue_.front().bytes <= options_.batch_bytes)) {
@@ -99,7 +98,13 @@ bool Writer::Take(std::vector<Request>& batch) {
     batch.push_back(std::move(queue_.front()));
     queue_.pop_front();
   }
+  if (!long_.empty()) {
+    bytes += long_.front().bytes;
+    batch.push_back(std::move(long_.front()));
+    long_.pop_front();
+  }
   queued_bytes_ -= bytes;
+  hurried_ = HasWork();
   return !batch.empty();
 }
 

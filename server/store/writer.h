@@ -69,6 +69,9 @@ class Writer final : public Journal {
   };
 
   void Run();
+  bool HasWork() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    return !queue_.empty() || !long_.empty();
+  }
   bool Take(std::vector<Request>& batch);
   void Commit(std::vector<Request>& batch);
   void CheckpointIfDue();
@@ -92,6 +95,7 @@ class Writer final : public Journal {
   Alarm gathered_;  // ends the wait for more writes early
   mutable Mutex mutex_;
   std::deque<Request> queue_ ABSL_GUARDED_BY(mutex_);
+  std::deque<Request> long_ ABSL_GUARDED_BY(mutex_);  // requests with a long write
   std::size_t queued_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
   // Whether to commit the queue without waiting for more.
   bool hurried_ ABSL_GUARDED_BY(mutex_) = false;

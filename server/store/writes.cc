@@ -62,6 +62,15 @@ WriteResult& WriteResult::operator=(const WriteResult&) = default;
 WriteResult& WriteResult::operator=(WriteResult&&) noexcept = default;
 WriteResult::~WriteResult() = default;
 
+bool IsLong(const Write& write) {
+  const auto* const submit = std::get_if<SubmitSweep>(&write);
+  return (submit != nullptr && submit->first && !submit->first->cells.empty()) ||
+         std::holds_alternative<ExpandSlice>(write) || std::holds_alternative<CancelSweep>(write) ||
+         std::holds_alternative<DropSlice>(write) || std::holds_alternative<DeleteSweep>(write) ||
+         std::holds_alternative<DeleteSlice>(write) || std::holds_alternative<RetrySlice>(write) ||
+         std::holds_alternative<ExtendSweep>(write) || std::holds_alternative<Analyze>(write);
+}
+
 std::size_t ByteSize(const Write& write) { return sizeof(Write) + std::visit(Sizer{}, write); }
 
 std::size_t ByteSize(const std::vector<Write>& writes) {

@@ -295,6 +295,10 @@ struct WriteResult : WriteResultVariant {
   ~WriteResult();
 };
 
+// Whether the write may change as many jobs as fit into a slice, which takes the writer tens of
+// milliseconds.
+bool IsLong(const Write& write);
+
 // Approximate memory that a write occupies; bounded queues count it.
 std::size_t ByteSize(const Write& write);
 std::size_t ByteSize(const std::vector<Write>& writes);

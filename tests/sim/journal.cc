@@ -55,12 +55,13 @@ absl::Status SimJournal::Append(std::vector<store::Write> writes, Done done, Urg
       parts_.ledger.Decides(*create);
     }
   }
-  if (urgency == Urgency::kBounded && !queue_.empty() &&
+  if (urgency == Urgency::kBounded && HasWork() &&
       queued_bytes_ + request.bytes > parts_.max_queued_bytes) {
     return absl::ResourceExhaustedError("the coordinator has too many writes queued");
   }
   queued_bytes_ += request.bytes;
-  queue_.push_back(std::move(request));
+  const bool is_long = std::any_of(request.writes.begin(), request.writes.end(), store::IsLong);
+  (is_long ? long_ : queue_).push_back(std::move(request));
   if (!busy_) {
     busy_ = true;
     parts_.world.After(parts_.world.Between(absl::ZeroDuration(), absl::Milliseconds(5)),
@@ -168,13 +169,20 @@ void SimJournal::Tell(std::vector<Answer> answers) {
   for (Answer& answer : answers) answer.done(std::move(answer.results));
 }
 
-void SimJournal::Commit() {
+std::deque<SimJournal::Request> SimJournal::TakeBatch(std::size_t most) {
   std::deque<Request> batch;
-  while (!queue_.empty() && batch.size() < parts_.batch) {
-    queued_bytes_ -= queue_.front().bytes;
-    batch.push_back(std::move(queue_.front()));
-    queue_.pop_front();
-  }
+  const auto take = [&](std::deque<Request>& from) {
+    queued_bytes_ -= from.front().bytes;
+    batch.push_back(std::move(from.front()));
+    from.pop_front();
+  };
+  while (!queue_.empty() && batch.size() < most) take(queue_);
+  if (!long_.empty()) take(long_);
+  return batch;
+}
+
+void SimJournal::Commit() {
+  std::deque<Request> batch = TakeBatch(parts_.batch);
   const bool early = parts_.planted.acknowledge_before_commit;
   if (early) before_ = parts_.vfs.Save();
   std::vector<Answer> answers = ApplyBatch(std::move(batch));
@@ -199,7 +207,7 @@ void SimJournal::Finish() {
     if (parts_.vfs.down()) return parts_.died();
   }
   busy_ = false;
-  if (queue_.empty() || stopped_) return;
+  if (!HasWork() || stopped_) return;
   busy_ = true;
   parts_.world.After(absl::ZeroDuration(), [this, alive = parts_.alive] {
     if (*alive) Commit();
@@ -207,11 +215,8 @@ void SimJournal::Finish() {
 }
 
 void SimJournal::Stop() {
-  while (!queue_.empty()) {
-    std::deque<Request> batch;
-    batch.swap(queue_);
-    queued_bytes_ = 0;
-    std::vector<Answer> answers = ApplyBatch(std::move(batch));
+  while (HasWork()) {
+    std::vector<Answer> answers = ApplyBatch(TakeBatch(queue_.size()));
     if (parts_.vfs.down()) return;
     Tell(std::move(answers));
   }

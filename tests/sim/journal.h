@@ -75,6 +75,8 @@ class SimJournal final : public store::Journal {
 
   // The writes as the planted bugs change them.
   std::vector<store::Write> Spoiled(const std::vector<store::Write>& writes) const;
+  bool HasWork() const { return !queue_.empty() || !long_.empty(); }
+  std::deque<Request> TakeBatch(std::size_t most);
   void Commit();
   absl::StatusOr<std::vector<store::ApplyResult>> Apply(const std::vector<store::Write>& writes);
   std::vector<Answer> ApplyBatch(std::deque<Request> batch);
@@ -83,6 +85,7 @@ class SimJournal final : public store::Journal {
 
   Parts parts_;
   std::deque<Request> queue_;
+  std::deque<Request> long_;  // requests with a long write; a commit has one of them at most
   std::size_t queued_bytes_ = 0;
   bool busy_ = false;
   bool stopped_ = false;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <deque>
 #include <functional>
 #include <memory>
 #include <utility>
@@ -10,31 +11,45 @@
 
 namespace pelab::sim {
 
-// The scheduler's thread: runs steps in order, a little later than they were posted.
+// The scheduler's thread: runs steps in order, a little later than they were posted. As in
+// sched::Strand, a lazy step waits for the next one that is not, for 50 ms at most.
 class SimExecutor final : public sched::Executor {
  public:
   SimExecutor(World& world, std::shared_ptr<const bool> alive)
       : world_(world), alive_(std::move(alive)) {}
 
   void Post(std::function<void()> step) override {
-    last_ = std::max(last_, world_.Monotonic() + absl::Microseconds(world_.Draw(1000)));
-    Run(last_, std::move(step));
+    steps_.push_back(std::move(step));
+    RunAllAt(world_.Monotonic() + absl::Microseconds(world_.Draw(1000)));
+  }
+  void PostLazily(std::function<void()> step) override {
+    steps_.push_back(std::move(step));
+    RunAllAt(world_.Monotonic() + absl::Microseconds(world_.Draw(50'000)));
   }
   void PostAt(absl::Duration when, std::function<void()> step) override {
-    Run(std::max(when, last_), std::move(step));
+    world_.At(when, [this, alive = alive_, step = std::move(step)] {
+      if (*alive) Post(step);
+    });
   }
-  void Stall(absl::Duration time) { last_ = std::max(last_, world_.Monotonic() + time); }
+  void Stall(absl::Duration time) { free_ = std::max(free_, world_.Monotonic() + time); }
 
  private:
-  void Run(absl::Duration when, std::function<void()> step) {
-    world_.At(when, [alive = alive_, step = std::move(step)] {
-      if (*alive) step();
+  // Runs the steps that are there then, but not before the thread is free.
+  void RunAllAt(absl::Duration when) {
+    world_.At(std::max(when, free_), [this, alive = alive_] {
+      if (!*alive || steps_.empty()) return;
+      if (world_.Monotonic() < free_) return RunAllAt(free_);
+      for (std::deque<std::function<void()>> steps = std::exchange(steps_, {});
+           *alive && !steps.empty(); steps.pop_front()) {
+        steps.front()();
+      }
     });
   }
 
   World& world_;
   std::shared_ptr<const bool> alive_;
-  absl::Duration last_;
+  std::deque<std::function<void()>> steps_;
+  absl::Duration free_;  // when the thread is not stalled any more
 };
 
 // Members in the order of construction; destroyed in reverse order.

@@ -86,6 +86,40 @@ TEST_F(WriterTest, RefusesWhatIsTooMuchButNotTheCoordinatorsOwn) {
   EXPECT_EQ(StoredSweeps(), 3);
 }
 
+// So that an event never waits for the slices of several sweeps.
+TEST_F(WriterTest, ACommitHasOneLongWriteAtMostAndShortOnesDoNotWaitForMore) {
+  Writer writer(*store_);
+  Notification first_runs;
+  Notification go_on;
+  std::vector<std::string> order;  // used by the writing thread until it has stopped
+  const auto append = [&](const std::string& name, Write write) {
+    std::vector<Write> writes;
+    writes.push_back(std::move(write));
+    return writer.Append(
+        std::move(writes),
+        [&, name](const auto& results) {
+          EXPECT_TRUE(results.ok());
+          order.push_back(absl::StrCat(name, " in commit ", writer.commits()));
+          if (name != "first") return;
+          first_runs.Notify();
+          go_on.Wait();
+        },
+        Journal::Urgency::kBounded);
+  };
+  ASSERT_TRUE(append("first", SubmitSweep{.name = "s", .client_token = "t"}).ok());
+  first_runs.Wait();
+  ASSERT_TRUE(append("drop 1", DropSlice{.sweep_id = 1}).ok());
+  ASSERT_TRUE(append("cancel 2", CancelSweep{.sweep_id = 2}).ok());
+  ASSERT_TRUE(append("drop 2", DropSlice{.sweep_id = 2}).ok());
+  ASSERT_TRUE(append("short 1", EndAttempt{.attempt_id = 1}).ok());
+  ASSERT_TRUE(append("short 2", EndAttempt{.attempt_id = 2}).ok());
+  go_on.Notify();
+  writer.Stop();
+  EXPECT_EQ(order, (std::vector<std::string>{"first in commit 1", "short 1 in commit 2",
+                                             "short 2 in commit 2", "drop 1 in commit 2",
+                                             "cancel 2 in commit 3", "drop 2 in commit 4"}));
+}
+
 TEST_F(WriterTest, AQuestionWithoutWritesIsAnsweredInItsTurnWithoutACommit) {
   Writer writer(*store_);
   std::int64_t seen = 0;  // used by the writing thread until the last answer
