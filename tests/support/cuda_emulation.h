@@ -68,6 +68,9 @@ void WarpCollective(const char* name, std::uint32_t mask, void* operands, Resolv
                     std::source_location where);
 unsigned Lane();
 
+// FLOP of the tensor cores since the last call.
+std::int64_t TakeTensorFlop();
+
 // The result of __shfl…_sync: the bits of the value that lane `source` passed.
 std::uint64_t Shuffle(const char* name, std::uint32_t mask, std::uint64_t bits, unsigned source,
                       std::source_location where);

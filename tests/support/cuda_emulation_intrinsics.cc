@@ -3,6 +3,7 @@
 #include <cmath>
 #include <cstdint>
 #include <cstring>
+#include <utility>
 
 #include "tests/support/cuda_emulation.h"
 #include "worker/trainer/kernels/bf16.h"
@@ -11,6 +12,8 @@ namespace pelab::trainer {
 namespace {
 
 constexpr std::uint32_t kWholeWarp = 0xffffffffU;
+
+std::int64_t tensor_flop = 0;
 
 float Half(std::uint32_t pair, int which) {
   return ToFloat(Bf16{static_cast<std::uint16_t>(pair >> (16 * which))});
@@ -37,6 +40,7 @@ float B(void* const lanes[32], int k, int column) {
 }
 
 void Multiply(void* const lanes[32], std::uint32_t /*mask*/) {
+  tensor_flop += std::int64_t{2} * 16 * 8 * 16;
   float a[16][16], b[16][8];
   for (int k = 0; k < 16; ++k) {
     for (int row = 0; row < 16; ++row) a[row][k] = A(lanes, row, k);
@@ -110,3 +114,7 @@ float Exp2(float x) { return std::exp2(x); }
 float Log2(float x) { return std::log2(x); }
 
 }  // namespace pelab::trainer
+
+std::int64_t pelab::cuda_emulation::TakeTensorFlop() {
+  return std::exchange(pelab::trainer::tensor_flop, 0);
+}

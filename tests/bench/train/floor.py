@@ -68,8 +68,8 @@ def passes(spec, batch, length, element, parameters):
     attention, statistics = 2 * rows * length * (width + d), 4 * rows * heads
     found += [
         Pass("attention: q, k, v to o", layers, attention, (2 * width + 2 * d) * row + statistics),
-        Pass("attention: q, k, v, o, do to dq, dk, dv", layers, 2 * attention,
-             (4 * width + 4 * d) * row + statistics),
+        Pass("attention: q, k, v, do to dq, dk, dv", layers, 2 * attention,
+             (4 * width + 3 * d) * row + statistics),
         Pass("bias, dropout, residual, norm: x, z to y, n", 2 * layers, 0, 4 * d * row + 8 * rows),
         Pass("… backward: dy, dn, y to dx, dz", 2 * layers, 0, 5 * d * row + 8 * rows),
         Pass("bias, activation: h to a", layers, 0, 2 * f * row),
