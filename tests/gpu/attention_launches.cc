@@ -1,6 +1,6 @@
 // Prints, for each CUDA attention kernel, the threads of a block and the dynamic shared memory that
-// its launcher asks for: T = 128 (64 for the kernels of up to 64 keys), without biases. One line a
-// kernel: name;threads;bytes. For tests/gpu/resources.py.
+// its launcher asks for: T = 128 (64 for the kernels of up to 64 keys, 256 for those that stream),
+// without biases. One line a kernel: name;threads;bytes. For tests/gpu/resources.py.
 #include <cstddef>
 #include <cstdint>
 #include <iostream>
@@ -57,6 +57,14 @@ void PrintTensor(const Widths& widths, std::int64_t keys) {
                                 Printing("TensorAttentionBackwardKernel" + arguments));
 }
 
+void PrintStreamed(const Widths& widths) {
+  const auto problem = Problem<Bf16>(widths, 256);
+  const std::string arguments = "<" + Numbers(widths) + ">";
+  LaunchStreamedAttentionForward(problem, Printing("StreamedAttentionForwardKernel" + arguments));
+  LaunchStreamedAttentionBackward(problem, FusedAttentionGradients<Bf16>(),
+                                  Printing("StreamedAttentionBackwardKernel" + arguments));
+}
+
 }  // namespace
 }  // namespace pelab::trainer
 
@@ -69,6 +77,7 @@ int main() {
   for (const Widths& widths : {Widths{16, 16}, {32, 16}, {32, 32}, {64, 64}}) {
     PrintTensor(widths, 64);
     PrintTensor(widths, 128);
+    PrintStreamed(widths);
   }
   return 0;
 }

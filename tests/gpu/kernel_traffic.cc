@@ -37,7 +37,8 @@ class Kernels {
   void Norm();
   void Activation();
   // `rotary`: of the published MLA's heads; 0: none.
-  void Attention(const std::string& of, std::int64_t rotary, bool tensor_cores);
+  enum class Kind { kPlain, kTensorCores, kStreamed };
+  void Attention(const std::string& of, std::int64_t rotary, Kind kind);
   void AdamW();
   void Loss();
 
@@ -161,13 +162,21 @@ FusedAttentionGradients<Element> Kernels<Element>::Gradients(const FusedAttentio
 }
 
 template <class Element>
-void Kernels<Element>::Attention(const std::string& of, std::int64_t rotary, bool tensor_cores) {
+void Kernels<Element>::Attention(const std::string& of, std::int64_t rotary, Kind kind) {
   const FusedAttention<Element> p = Problem(rotary);
   const FusedAttentionGradients<Element> g = Gradients(p);
-  const std::string name = of + (tensor_cores ? ", tensor cores" : "");
-  const std::size_t most = tensor_cores ? cuda_emulation::kMostShared : 0;
-  LaunchAttentionForward(p, most, Launcher(name + " forward"));
-  LaunchAttentionBackward(p, g, most, Launcher(name + " backward"));
+  if constexpr (std::is_same_v<Element, Bf16>) {
+    if (kind == Kind::kTensorCores) {
+      LaunchTensorAttentionForward(p, Launcher(of + ", tensor cores forward"));
+      return LaunchTensorAttentionBackward(p, g, Launcher(of + ", tensor cores backward"));
+    }
+    if (kind == Kind::kStreamed) {
+      LaunchStreamedAttentionForward(p, Launcher(of + ", streamed forward"));
+      return LaunchStreamedAttentionBackward(p, g, Launcher(of + ", streamed backward"));
+    }
+  }
+  LaunchPlainAttentionForward(p, Launcher(of + " forward"));
+  LaunchPlainAttentionBackward(p, g, Launcher(of + " backward"));
 }
 
 template <class Element>
@@ -203,11 +212,11 @@ void PrintAll() {
   // Each with a memory of its own.
   Kernels<Element>().Norm();
   Kernels<Element>().Activation();
-  Kernels<Element>().Attention("rope", 0, false);
-  Kernels<Element>().Attention("mla", kWidth / kHeads, false);
-  if constexpr (std::is_same_v<Element, Bf16>) {
-    Kernels<Element>().Attention("rope", 0, true);
-    Kernels<Element>().Attention("mla", kWidth / kHeads, true);
+  using Kind = typename Kernels<Element>::Kind;
+  for (const Kind kind : {Kind::kPlain, Kind::kTensorCores, Kind::kStreamed}) {
+    if (kind != Kind::kPlain && !std::is_same_v<Element, Bf16>) continue;
+    Kernels<Element>().Attention("rope", 0, kind);
+    Kernels<Element>().Attention("mla", kWidth / kHeads, kind);
   }
   Kernels<Element>().AdamW();
   Kernels<Element>().Loss();

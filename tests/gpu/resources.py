@@ -13,7 +13,8 @@ table.
 Columns: architecture, kernel, registers of a thread, bytes of spill stores and loads, bytes of the
 stack frame, of static and of dynamic shared memory, threads of a block, and warps that all of these
 let a multiprocessor hold, of 64. Only attention kernels have dynamic shared memory; the table has
-what their launchers ask for at T = 128 (or at 64, for those of up to 64 keys) without biases.
+what their launchers ask for without biases: at T = 128, or at 64 for those of up to 64 keys, and
+at 256 for those that stream.
 
 Exit status: 0 as in the table, 1 not, 2 this host lacks something."""
 

@@ -32,14 +32,15 @@ KINDS = {  # in this order; the first that fits
     "integer": r"IMAD|IADD|LOP3|SHF|LEA|ISETP|PRMT|SEL|VIADD|IABS", "shuffle": r"SHFL|REDUX",
     "atomic": r"ATOM|RED\b", "barrier": r"BAR|BSYNC|BSSY|WARPSYNC"}
 # (kernels, kind, whether it must be there)
-EXPECTED = ((r"^TensorAttention", "tensor", True), (r"^(?!TensorAttention)", "tensor", False),
+EXPECTED = ((r"^(Tensor|Streamed)Attention", "tensor", True),
+            (r"^(?!TensorAttention|StreamedAttention)", "tensor", False),
             (r"^AdamWKernel<4>", "load16", True),
             (r"^ResidualNorm\w+Kernel<float, 4", "load16", True),
             (r"^ResidualNorm\w+Kernel<Bf16, 8", "load16", True),
             (r"^BiasActivation\w+Kernel<float, 4", "load16", True),
             (r"^BiasActivation\w+Kernel<Bf16, 8", "load16", True),
             (r"^AttentionForwardKernel<float", "load16", True),
-            (r"^TensorAttention\w+<16|^ResidualNorm\w+Kernel<(Bf16, 8, 1|float, 4, 2)>|"
+            (r"^(Tensor|Streamed)Attention\w+<16|^ResidualNorm\w+Kernel<(Bf16, 8, 1|float, 4, 2)>|"
              r"^BiasActivation|^AdamW", "local", False))  # those of the paper's size
 INSTRUCTION = re.compile(r"^\s+/\*[0-9a-f]{4,}\*/\s+(?:@!?U?P\w+ )?([A-Z][\w.]*)")
 

@@ -98,7 +98,7 @@ def beside(row, sizes):
         found += 3 * 4 * width + rotations
         if kernel.endswith("backward"):
             found += sizes["batch"] * 3 * 4 * width  # a partial sum of each bias for a sequence
-    if kernel.endswith("backward") and "tensor" not in kernel:
+    if kernel.endswith("backward") and "tensor cores" not in kernel:
         found += sizes["batch"] * sizes["positions"] * width * BYTES[row["element"]]  # o
     return found
 

@@ -172,7 +172,7 @@ class AttentionFunction : public torch::autograd::Function<AttentionFunction<Ele
     problem.out = ViewHeads<Element>(out);
     at::Tensor log_sums, rest;
     if (keep) log_sums = FreshFloats({problem.batch, problem.heads, problem.rows}, out);
-    if (keep && std::is_same_v<Element, Bf16> && !AttentionUsesTensorCores(problem)) {
+    if (keep && std::is_same_v<Element, Bf16> && !AttentionKeepsLogits(problem)) {
       rest = FreshLike(out);
       problem.out_rest = ViewHeads<Element>(rest);
     }

@@ -92,7 +92,7 @@ struct FusedAttention {
   // skips positions, the index counts them, although T' and T above do not.
   DropoutStream dropout;
 
-  // (B, T', H, d): written by forward; read by backward, but not on tensor cores or a CPU.
+  // (B, T', H, d): written by forward; read by backward, unless AttentionKeepsLogits or on a CPU.
   HeadRows<Element> out;
   // The difference that rounding `out` to bfloat16 removed; also written by forward and read by
   // backward. D is computed from both, because the terms that cancel in dl are as large as this
@@ -145,11 +145,10 @@ bool AttentionFits(const FusedAttention<Element>& problem) {
               std::int64_t{1} << 32);
 }
 
-// Whether tensor cores compute the problem (bfloat16 products, float32 sums): Bf16, T at most
-// kMostTensorKeys, d = w with 16, 32 or 64, or (w, d) = (32, 16), no term, and rows that start at
-// multiples of eight elements. The weights of the softmax and their gradients are then rounded to
-// bfloat16 before they are multiplied; queries and keys are rounded after bias and rotation.
-inline constexpr std::int64_t kMostTensorKeys = 128;
+// Whether tensor cores compute the problem (bfloat16 products, float32 sums): Bf16, d = w with 16,
+// 32 or 64, or (w, d) = (32, 16), no term, and rows that start at multiples of eight elements. The
+// weights of the softmax and their gradients are then rounded to bfloat16 before they are
+// multiplied; queries and keys are rounded after bias and rotation.
 template <class Element>
 bool InEights(const HeadRows<Element>& rows) {
   return reinterpret_cast<std::uintptr_t>(rows.data) % 16 == 0 && rows.batch_stride % 8 == 0 &&
@@ -160,8 +159,15 @@ inline bool AttentionUsesTensorCores(const FusedAttention<Bf16>& p) {
   const bool shaped =
       (p.width == p.value_width && (p.width == 16 || p.width == 32 || p.width == 64)) ||
       (p.width == 32 && p.value_width == 16);
-  return shaped && p.keys <= kMostTensorKeys && p.term.data == nullptr && InEights(p.query) &&
-         InEights(p.key) && InEights(p.value) && InEights(p.out);
+  return shaped && p.term.data == nullptr && InEights(p.query) && InEights(p.key) &&
+         InEights(p.value) && InEights(p.out) && InEights(p.out_rest);
+}
+// Whether their kernels keep all logits of a query, T at most kMostTensorKeys: backward then does
+// not read `out`. With more keys, these pass through shared memory in tiles.
+inline constexpr std::int64_t kMostTensorKeys = 128;
+template <class Element>
+bool AttentionKeepsLogits(const FusedAttention<Element>& p) {
+  return AttentionUsesTensorCores(p) && p.keys <= kMostTensorKeys;
 }
 inline bool AttentionUsesTensorCores(const FusedAttention<float>&,
                                      const FusedAttentionGradients<float>&) {

@@ -9,6 +9,8 @@
 #include "worker/trainer/kernels/attention/attention.h"
 #include "worker/trainer/kernels/attention/attention_backward.cuh"
 #include "worker/trainer/kernels/attention/attention_forward.cuh"
+#include "worker/trainer/kernels/attention/attention_streamed_backward.cuh"
+#include "worker/trainer/kernels/attention/attention_streamed_forward.cuh"
 #include "worker/trainer/kernels/attention/attention_sums.cuh"
 #include "worker/trainer/kernels/attention/attention_tensor_backward.cuh"
 #include "worker/trainer/kernels/attention/attention_tensor_forward.cuh"
@@ -101,25 +103,29 @@ void LaunchPlainAttentionBackward(const FusedAttention<Element>& p,
   });
 }
 
-// Calls visit(TensorShape) with the shape of the problem. AttentionUsesTensorCores must have
+// Calls visit(StreamedShape) with the widths of the problem. AttentionUsesTensorCores must have
 // returned true.
 template <class Visit>
+void WithStreamedShape(const FusedAttention<Bf16>& p, const Visit& visit) {
+  if (p.width == 16) return visit(StreamedShape<16, 16>());
+  if (p.width == 64) return visit(StreamedShape<64, 64>());
+  if (p.value_width == 16) return visit(StreamedShape<32, 16>());
+  return visit(StreamedShape<32, 32>());
+}
+
+// The same with a TensorShape, for at most kMostTensorKeys keys.
+template <class Visit>
 void WithTensorShape(const FusedAttention<Bf16>& p, const Visit& visit) {
-  const auto with_keys = [&](auto widths) {
+  WithStreamedShape(p, [&](auto widths) {
     using Widths = decltype(widths);
     if (p.keys <= 64) return visit(TensorShape<Widths::kWidth, Widths::kValueWidth, 64>());
     return visit(TensorShape<Widths::kWidth, Widths::kValueWidth, 128>());
-  };
-  if (p.width == 16) return with_keys(TensorShape<16, 16, 0>());
-  if (p.width == 64) return with_keys(TensorShape<64, 64, 0>());
-  if (p.value_width == 16) return with_keys(TensorShape<32, 16, 0>());
-  return with_keys(TensorShape<32, 32, 0>());
+  });
 }
 
-template <class Shape>
-AttentionPlan PlanTensorAttention() {
+inline AttentionPlan PlanTensorAttention(int threads) {
   AttentionPlan plan;
-  plan.threads = Shape::kThreads;
+  plan.threads = threads;
   plan.heads = 1;
   plan.vectors = true;
   return plan;
@@ -144,7 +150,7 @@ void LaunchTensorAttentionForward(const FusedAttention<Bf16>& p, const Launch& l
     launch(dim3{Blocks(p.batch * p.heads, 1), 1, 1}, dim3{Shape::kThreads, 1, 1},
            static_cast<std::size_t>(TensorForwardBytes<Shape>(p)),
            &TensorAttentionForwardKernel<Shape::kWidth, Shape::kValueWidth, Shape::kKeys>, p,
-           PlanTensorAttention<Shape>());
+           PlanTensorAttention(Shape::kThreads));
   });
 }
 
@@ -157,18 +163,58 @@ void LaunchTensorAttentionBackward(const FusedAttention<Bf16>& p,
     launch(dim3{Blocks(p.batch * p.heads, 1), 1, 1}, dim3{Shape::kThreads, 1, 1},
            static_cast<std::size_t>(layout.end),
            &TensorAttentionBackwardKernel<Shape::kWidth, Shape::kValueWidth, Shape::kKeys>, p, g,
-           PlanTensorAttention<Shape>());
+           PlanTensorAttention(Shape::kThreads));
   });
 }
 
-// `most_shared`: the bytes of shared memory that a block may have on the device. If tensor cores
-// need more, the plain kernels are used.
+inline std::size_t StreamedForwardBytes(const FusedAttention<Bf16>& p) {
+  std::size_t bytes = 0;
+  WithStreamedShape(p, [&](auto shape) { bytes = StreamedForwardLayout<decltype(shape)>(p).end; });
+  return bytes;
+}
+
+inline std::size_t StreamedBackwardBytes(const FusedAttention<Bf16>& p,
+                                         const FusedAttentionGradients<Bf16>& g) {
+  std::size_t bytes = 0;
+  WithStreamedShape(p,
+                    [&](auto shape) { bytes = StreamedBackwardLayout<decltype(shape)>(p, g).end; });
+  return bytes;
+}
+
+template <class Launch>
+void LaunchStreamedAttentionForward(const FusedAttention<Bf16>& p, const Launch& launch) {
+  WithStreamedShape(p, [&](auto shape) {
+    using Shape = decltype(shape);
+    launch(dim3{Blocks(p.batch * p.heads, 1), Blocks(p.rows, kStreamedRows), 1},
+           dim3{kStreamedThreads, 1, 1}, StreamedForwardBytes(p),
+           &StreamedAttentionForwardKernel<Shape::kWidth, Shape::kValueWidth>, p,
+           PlanTensorAttention(kStreamedThreads));
+  });
+}
+
+template <class Launch>
+void LaunchStreamedAttentionBackward(const FusedAttention<Bf16>& p,
+                                     const FusedAttentionGradients<Bf16>& g, const Launch& launch) {
+  WithStreamedShape(p, [&](auto shape) {
+    using Shape = decltype(shape);
+    launch(dim3{Blocks(p.batch * p.heads, 1), 1, 1}, dim3{kStreamedThreads, 1, 1},
+           StreamedBackwardBytes(p, g),
+           &StreamedAttentionBackwardKernel<Shape::kWidth, Shape::kValueWidth>, p, g,
+           PlanTensorAttention(kStreamedThreads));
+  });
+}
+
+// `most_shared`: the bytes of shared memory that a block may have on the device. If the kernels that
+// keep all logits need more, those that stream are used, and if these need more, the plain ones.
 template <class Element, class Launch>
 void LaunchAttentionForward(const FusedAttention<Element>& p, std::size_t most_shared,
                             const Launch& launch) {
   if constexpr (std::is_same_v<Element, Bf16>) {
-    if (AttentionUsesTensorCores(p) && TensorForwardBytes(p) <= most_shared) {
+    if (AttentionKeepsLogits(p) && TensorForwardBytes(p) <= most_shared) {
       return LaunchTensorAttentionForward(p, launch);
+    }
+    if (AttentionUsesTensorCores(p) && StreamedForwardBytes(p) <= most_shared) {
+      return LaunchStreamedAttentionForward(p, launch);
     }
   }
   LaunchPlainAttentionForward(p, launch);
@@ -179,8 +225,12 @@ void LaunchAttentionBackward(const FusedAttention<Element>& p,
                              const FusedAttentionGradients<Element>& g, std::size_t most_shared,
                              const Launch& launch) {
   if constexpr (std::is_same_v<Element, Bf16>) {
-    if (AttentionUsesTensorCores(p, g) && TensorBackwardBytes(p) <= most_shared) {
+    if (!AttentionUsesTensorCores(p, g)) return LaunchPlainAttentionBackward(p, g, launch);
+    if (AttentionKeepsLogits(p) && TensorBackwardBytes(p) <= most_shared) {
       return LaunchTensorAttentionBackward(p, g, launch);
+    }
+    if (StreamedBackwardBytes(p, g) <= most_shared) {
+      return LaunchStreamedAttentionBackward(p, g, launch);
     }
   }
   LaunchPlainAttentionBackward(p, g, launch);

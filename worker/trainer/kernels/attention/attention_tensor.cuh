@@ -1,6 +1,7 @@
 // Code that forward and backward attention on tensor cores share: bfloat16 matrices in shared
-// memory, their fragments, and logits in fragments. A warp has 16 query rows and keeps all their
-// logits in registers.
+// memory, their fragments, and logits in fragments. With up to kMostTensorKeys keys a warp has 16
+// query rows and keeps all their logits in registers (attention_tensor_forward.cuh); with more, keys
+// or queries pass through shared memory in tiles (attention_streamed_forward.cuh).
 //
 // In fragments (intrinsics.cuh), lane 4 g + t has rows g and g + 8 and columns 2t, 2t + 1 of every
 // 8. Number e of a fragment of sums is row g + 8 (e / 2), column 2t + e % 2.
@@ -51,23 +52,31 @@ __device__ __forceinline__ uint4 ChangedEight(const RowChange& change, uint4 x, 
                     PackBf16(second.x, second.y), PackBf16(second.z, second.w));
 }
 
-// Copies the head's rows into a matrix in shared memory and fills it with zeros up to whole tiles.
+// Copies `count` of the head's rows, from `first` on, into a matrix in shared memory. Rows from
+// `rows` on do not exist and become zeros.
 template <int kColumns>
-__device__ __forceinline__ void FillMatrix(const HeadView<const Bf16>& from,
-                                           const RowChange& change, const HeadPlace& place,
-                                           const AttentionPlan& plan, int rows, Bf16* to) {
+__device__ __forceinline__ void FillRows(const HeadView<const Bf16>& from, const RowChange& change,
+                                         const HeadPlace& place, const AttentionPlan& plan,
+                                         int first, int count, int rows, Bf16* to) {
   constexpr int kChunks = kColumns / 8;
-  const int padded = WholeTiles(rows);
   const bool changes = change.bias != nullptr || change.rotations != nullptr;
-  for (int i = place.thread; i < padded * kChunks; i += plan.threads) {
-    const int row = i / kChunks, column = i % kChunks * 8;
+  for (int i = place.thread; i < count * kChunks; i += plan.threads) {
+    const int row = first + i / kChunks, column = i % kChunks * 8;
     uint4 x = make_uint4(0, 0, 0, 0);
     if (row < rows) {
       x = *reinterpret_cast<const uint4*>(from.Row(row) + column);
       if (changes) x = ChangedEight(change, x, row, column);
     }
-    *reinterpret_cast<uint4*>(to + row * kMatrixStride<kColumns> + column) = x;
+    *reinterpret_cast<uint4*>(to + i / kChunks * kMatrixStride<kColumns> + column) = x;
   }
+}
+
+// Copies all rows of the head and fills the matrix with zeros up to whole tiles.
+template <int kColumns>
+__device__ __forceinline__ void FillMatrix(const HeadView<const Bf16>& from,
+                                           const RowChange& change, const HeadPlace& place,
+                                           const AttentionPlan& plan, int rows, Bf16* to) {
+  FillRows<kColumns>(from, change, place, plan, 0, WholeTiles(rows), rows, to);
 }
 
 // The row and column of a (16, 16) tile, stored by rows, that this lane passes to LoadMatrix4.
@@ -246,6 +255,95 @@ __device__ __forceinline__ void StoreTile(const HeadView<Bf16>& to, const RowCha
       *reinterpret_cast<std::uint32_t*>(to.Row(row) + column) = PackBf16(x, y);
     }
   }
+}
+
+// After StoreTile: stores what rounding has removed from its values, if `to` has rows.
+template <int kColumns>
+__device__ __forceinline__ void StoreRest(const HeadView<Bf16>& to, int first, int rows,
+                                          const float (&sums)[kColumns / 8][4]) {
+  if (to.rows == nullptr) return;
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+#pragma unroll
+  for (int half = 0; half < 2; ++half) {
+    const int row = first + lane / 4 + 8 * half;
+    if (row >= rows) continue;
+#pragma unroll
+    for (int c = 0; c < kColumns / 8; ++c) {
+      const float x = sums[c][2 * half], y = sums[c][2 * half + 1];
+      const std::uint32_t rounded = PackBf16(x, y);
+      *reinterpret_cast<std::uint32_t*>(to.Row(row) + 8 * c + lane % 4 * 2) =
+          PackBf16(x - LowHalf(rounded), y - HighHalf(rounded));
+    }
+  }
+}
+
+// Divides the sums of a warp's weighted values by those of their weights, and stores them and the
+// log-sum-exp. `most` and `sum` (of this lane's columns): of the logits and weights of its rows.
+template <int kValueWidth>
+__device__ __forceinline__ void FinishForward(const FusedAttention<Bf16>& p, const HeadPlace& place,
+                                              const HeadLogits& logits, const TensorRows& rows,
+                                              const float (&most)[2], float (&sum)[2],
+                                              float (&out)[kValueWidth / 8][4]) {
+  const float kept = logits.Drops() ? logits.dropout.kept : 1;
+#pragma unroll
+  for (int half = 0; half < 2; ++half) {
+    sum[half] = RowSum(sum[half]);
+    const int row = rows.row + 8 * half;
+#pragma unroll
+    for (int c = 0; c < kValueWidth / 8; ++c) {
+      out[c][2 * half] /= sum[half];
+      out[c][2 * half + 1] /= sum[half];
+    }
+    if (p.log_sum_exp != nullptr && rows.column == 0 && row < logits.rows) {
+      p.log_sum_exp[place.index * p.rows + row] = (most[half] + Log2(sum[half])) * kLn2;
+    }
+  }
+  const HeadView<Bf16> to(p.out, place, p.value_width, true);
+  const RowChange none(nullptr, nullptr, false, place, 0, 0, 0, 1);
+  StoreTile<kValueWidth>(to, none, rows.first, logits.rows, kept, out);
+  StoreRest<kValueWidth>(HeadView<Bf16>(p.out_rest, place, p.value_width, true), rows.first,
+                         logits.rows, out);
+}
+
+// sums[column] = the sum over the 16 rows of a tile; with kAdd it is added to them.
+template <int kColumns, bool kAdd = false>
+__device__ __forceinline__ void SumTile(const float (&tile)[kColumns / 8][4], float* sums) {
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+#pragma unroll
+  for (int c = 0; c < kColumns / 8; ++c) {
+    float x = tile[c][0] + tile[c][2], y = tile[c][1] + tile[c][3];
+#pragma unroll
+    for (int lanes = 4; lanes < 32; lanes *= 2) {
+      x += __shfl_xor_sync(0xffffffffU, x, lanes);
+      y += __shfl_xor_sync(0xffffffffU, y, lanes);
+    }
+    if (lane < 4) {
+      float* const to = sums + 8 * c + 2 * lane;
+      to[0] = kAdd ? to[0] + x : x;
+      to[1] = kAdd ? to[1] + y : y;
+    }
+  }
+}
+
+// Stores a fragment in A's layout to rows [row, row + 16) and columns [column, column + 16).
+template <int kStride>
+__device__ __forceinline__ void StorePacked(const std::uint32_t (&packed)[4], Bf16* matrix, int row,
+                                            int column) {
+#pragma unroll
+  for (int i = 0; i < 4; ++i) {
+    *reinterpret_cast<std::uint32_t*>(matrix + (row + i % 2 * 8) * kStride + column + i / 2 * 8) =
+        packed[i];
+  }
+}
+
+// to[0 … count-1] = the sums over the first `warps` warps, whose parts have a stride of kStride.
+template <int kStride>
+__device__ __forceinline__ void StoreWarpSums(int thread, const float* sums, int warps, int count,
+                                              float* to) {
+  if (to == nullptr || thread >= count) return;
+  float sum = 0;
+  for (int warp = 0; warp < warps; ++warp) sum += sums[warp * kStride + thread];
+  to[thread] = sum;
 }
 
 }  // namespace pelab::trainer

@@ -47,36 +47,6 @@ struct TensorBackwardHead {
   float kept;     // the factor of elements that are not dropped
 };
 
-// sums[column] = the sum over the 16 rows of a tile.
-template <int kColumns>
-__device__ __forceinline__ void SumTile(const float (&tile)[kColumns / 8][4], float* sums) {
-  const int lane = static_cast<int>(threadIdx.x) % 32;
-#pragma unroll
-  for (int c = 0; c < kColumns / 8; ++c) {
-    float x = tile[c][0] + tile[c][2], y = tile[c][1] + tile[c][3];
-#pragma unroll
-    for (int lanes = 4; lanes < 32; lanes *= 2) {
-      x += __shfl_xor_sync(0xffffffffU, x, lanes);
-      y += __shfl_xor_sync(0xffffffffU, y, lanes);
-    }
-    if (lane < 4) {
-      sums[8 * c + 2 * lane] = x;
-      sums[8 * c + 2 * lane + 1] = y;
-    }
-  }
-}
-
-// Stores a fragment in A's layout to rows [row, row + 16) and columns [column, column + 16).
-template <int kStride>
-__device__ __forceinline__ void StorePacked(const std::uint32_t (&packed)[4], Bf16* matrix, int row,
-                                            int column) {
-#pragma unroll
-  for (int i = 0; i < 4; ++i) {
-    *reinterpret_cast<std::uint32_t*>(matrix + (row + i % 2 * 8) * kStride + column + i / 2 * 8) =
-        packed[i];
-  }
-}
-
 template <class Shape>
 __device__ __forceinline__ void TensorBackwardQueries(const TensorBackwardHead<Shape>& head,
                                                       const RowChange& change, int first_row) {
@@ -197,16 +167,6 @@ __device__ __forceinline__ void SumDiagonals(const TensorBackwardHead<Shape>& he
     }
     head.g.diagonal[head.place.index * count + i] = sum;
   }
-}
-
-// to[0 … count-1] = the sums over the first `warps` warps, whose parts have a stride of kStride.
-template <int kStride>
-__device__ __forceinline__ void StoreWarpSums(int thread, const float* sums, int warps, int count,
-                                              float* to) {
-  if (to == nullptr || thread >= count) return;
-  float sum = 0;
-  for (int warp = 0; warp < warps; ++warp) sum += sums[warp * kStride + thread];
-  to[thread] = sum;
 }
 
 template <int kWidth, int kValueWidth, int kKeys>

@@ -73,23 +73,7 @@ __device__ __forceinline__ void TensorForwardRows(const FusedAttention<Bf16>& p,
     AddWeighted<Shape::kValueWidth>(packed, values, 16 * k, out);
   }
 
-  const float kept = logits.Drops() ? logits.dropout.kept : 1;
-#pragma unroll
-  for (int half = 0; half < 2; ++half) {
-    sum[half] = RowSum(sum[half]);
-    const int row = rows.row + 8 * half;
-#pragma unroll
-    for (int c = 0; c < Shape::kValueWidth / 8; ++c) {
-      out[c][2 * half] /= sum[half];
-      out[c][2 * half + 1] /= sum[half];
-    }
-    if (p.log_sum_exp != nullptr && rows.column == 0 && row < logits.rows) {
-      p.log_sum_exp[place.index * p.rows + row] = (most[half] + Log2(sum[half])) * kLn2;
-    }
-  }
-  const HeadView<Bf16> to(p.out, place, p.value_width, true);
-  const RowChange none(nullptr, nullptr, false, place, 0, 0, 0, 1);
-  StoreTile<Shape::kValueWidth>(to, none, first_row, logits.rows, kept, out);
+  FinishForward<Shape::kValueWidth>(p, place, logits, rows, most, sum, out);
 }
 
 template <int kWidth, int kValueWidth, int kKeys>

@@ -41,4 +41,14 @@ inline AttentionResults EmulatedTensor(AttentionCase<Bf16>* attention) {
       Sum);
 }
 
+// On tensor cores, with keys and queries in tiles.
+inline AttentionResults EmulatedStreamed(AttentionCase<Bf16>* attention) {
+  return attention->RunOn(
+      [](const auto& problem) { LaunchStreamedAttentionForward(problem, kLaunch); },
+      [](const auto& problem, const auto& gradients) {
+        LaunchStreamedAttentionBackward(problem, gradients, kLaunch);
+      },
+      Sum);
+}
+
 }  // namespace pelab::trainer

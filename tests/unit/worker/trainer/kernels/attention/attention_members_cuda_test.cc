@@ -43,6 +43,8 @@ void ExpectTensorAsAlone(const Options& options, unsigned seed, bool by_member =
   AttentionMembers<Bf16> members(options, seed, by_member, beyond);
   ASSERT_TRUE(AttentionUsesTensorCores(members.whole()->problem(), members.whole()->gradients()));
   members.ExpectAsAlone([](AttentionCase<Bf16>* one) { return EmulatedTensor(one); });
+  AttentionMembers<Bf16> streamed(options, seed, by_member, beyond);
+  streamed.ExpectAsAlone([](AttentionCase<Bf16>* one) { return EmulatedStreamed(one); });
 }
 
 // Each option alone, so that one error does not hide another; for both kinds of kernels.
