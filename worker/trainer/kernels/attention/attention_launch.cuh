@@ -204,8 +204,9 @@ void LaunchStreamedAttentionBackward(const FusedAttention<Bf16>& p,
   });
 }
 
-// `most_shared`: the bytes of shared memory that a block may have on the device. If the kernels that
-// keep all logits need more, those that stream are used, and if these need more, the plain ones.
+// `most_shared`: the bytes of shared memory that a block may have on the device. If the kernels
+// that keep all logits need more, those that stream are used, and if these need more, the plain
+// ones.
 template <class Element, class Launch>
 void LaunchAttentionForward(const FusedAttention<Element>& p, std::size_t most_shared,
                             const Launch& launch) {

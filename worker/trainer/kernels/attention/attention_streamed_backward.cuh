@@ -1,5 +1,5 @@
-// Attention backward on tensor cores for any number of keys; one block per head. First each warp has
-// 16 query rows, and keys and values pass through shared memory (for dq and the diagonal's
+// Attention backward on tensor cores for any number of keys; one block per head. First each warp
+// has 16 query rows, and keys and values pass through shared memory (for dq and the diagonal's
 // gradient). Then each warp has 16 keys, and queries and output gradients pass (for dk and dv).
 // Both halves compute the weights again from the logits, and D comes from the output.
 #pragma once
@@ -205,8 +205,8 @@ __device__ __forceinline__ float LogitOf(const HeadLogits& logits, float x, int 
 }
 
 // dk and dv of the warp's keys from 16 rows of the tile of queries and output gradients. `in_tile`
-// and `first_row`: the first of these rows in the tile and in the head. Fragments have a key in each
-// row and a query in each column.
+// and `first_row`: the first of these rows in the tile and in the head. Fragments have a key in
+// each row and a query in each column.
 template <class Shape>
 __device__ __forceinline__ void AddToKeys(const StreamedBackwardHead<Shape>& head,
                                           const std::uint32_t (&key)[Shape::kWidth / 16][4],

@@ -1,7 +1,7 @@
-// Attention forward on tensor cores for any number of keys. A block has one head and kStreamedRows of
-// its query rows, each warp 16 of them. Keys and values pass through shared memory in tiles. The
-// weights are relative to the largest logit so far, and what was summed before is scaled when a
-// larger one comes (Dao 2023, algorithm 1).
+// Attention forward on tensor cores for any number of keys. A block has one head and kStreamedRows
+// of its query rows, each warp 16 of them. Keys and values pass through shared memory in tiles.
+// The weights are relative to the largest logit so far, and what was summed before is scaled when
+// a larger one comes (Dao 2023, algorithm 1).
 #pragma once
 
 #include <cstdint>

@@ -1,7 +1,7 @@
 // Code that forward and backward attention on tensor cores share: bfloat16 matrices in shared
 // memory, their fragments, and logits in fragments. With up to kMostTensorKeys keys a warp has 16
-// query rows and keeps all their logits in registers (attention_tensor_forward.cuh); with more, keys
-// or queries pass through shared memory in tiles (attention_streamed_forward.cuh).
+// query rows and keeps all their logits in registers (attention_tensor_forward.cuh); with more,
+// keys or queries pass through shared memory in tiles (attention_streamed_forward.cuh).
 //
 // In fragments (intrinsics.cuh), lane 4 g + t has rows g and g + 8 and columns 2t, 2t + 1 of every
 // 8. Number e of a fragment of sums is row g + 8 (e / 2), column 2t + e % 2.
@@ -80,9 +80,9 @@ __device__ __forceinline__ void FillMatrix(const HeadView<const Bf16>& from,
 }
 
 // The row and column of a (16, 16) tile, stored by rows, that this lane passes to LoadMatrix4.
-// DownFirst orders the four (8, 8) matrices down first, then across. This is the order for the tile
-// as A, and for the transposed tile as B if it is loaded transposed. AcrossFirst is the order for a
-// tile as B if its rows are B's columns.
+// DownFirst orders the four (8, 8) matrices down first, then across. This is the order for the
+// tile as A, and for the transposed tile as B if it is loaded transposed. AcrossFirst is the order
+// for a tile as B if its rows are B's columns.
 struct TilePlace {
   int row;
   int column;
@@ -212,8 +212,8 @@ __device__ __forceinline__ void FinishLogits(const HeadLogits& logits, const Ten
   }
 }
 
-// Tells which of this lane's 8 logits in a tile are kept: bit 4 s + e for logit e of the right (s =
-// 1) or left (s = 0) half.
+// Tells which of this lane's 8 logits in a tile are kept: bit 4 s + e for logit e of the right (s
+// = 1) or left (s = 0) half.
 __device__ __forceinline__ std::uint32_t KeptBits(const HeadLogits& logits, const TensorRows& rows,
                                                   int key) {
   std::uint32_t bits = 0;
