@@ -5,6 +5,8 @@
 #include <map>
 #include <utility>
 
+#include "server/store/database.h"
+
 namespace pelab::sim {
 namespace {
 
@@ -142,9 +144,11 @@ std::vector<SimJournal::Answer> SimJournal::ApplyBatch(std::deque<Request> batch
     writes.insert(writes.end(), request.writes.begin(), request.writes.end());
   }
   parts_.ledger.Applying(writes, parts_.store);
+  const SQLite::Database& database = parts_.store.database().connection();
+  const int changes = database.getTotalChanges();
   const auto results = Apply(writes);
   if (results.ok() && !parts_.vfs.down()) {
-    parts_.ledger.Applied(writes, *results);
+    parts_.ledger.Applied(writes, *results, database.getTotalChanges() != changes);
     parts_.ledger.CompareWithBefore(parts_.store);
   } else {
     parts_.ledger.Unknown();

@@ -70,9 +70,9 @@ void Ledger::Counts::operator+=(const Counts& more) {
 }
 
 void Ledger::Applied(std::span<const store::Write> writes,
-                     std::span<const store::ApplyResult> results) {
+                     std::span<const store::ApplyResult> results, bool wrote) {
   // A batch that changes nothing writes nothing, so it does not decide the fate of a failed one.
-  if (std::any_of(results.begin(), results.end(), Changes)) unknown_ = false;
+  if (wrote && std::any_of(results.begin(), results.end(), Changes)) unknown_ = false;
   batches_ += 1;
   for (std::size_t i = 0; i < writes.size(); ++i) {
     if (!results[i].ok()) {

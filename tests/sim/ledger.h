@@ -38,8 +38,10 @@ class Ledger {
   // what is stored, and compares afterwards.
   void Applying(std::span<const store::Write> writes, store::Store& store);
   void CompareWithBefore(store::Store& store);
-  // A batch is durable, with these answers.
-  void Applied(std::span<const store::Write> writes, std::span<const store::ApplyResult> results);
+  // A batch is durable, with these answers. `wrote`: it changed a row of the database, which some
+  // answers do not tell (a log of another worker's attempt, a pause of what was paused).
+  void Applied(std::span<const store::Write> writes, std::span<const store::ApplyResult> results,
+               bool wrote);
   // A batch was refused, or the process died in it. Until another batch is stored, it is unknown
   // whether a restart will find it.
   void Unknown() { unknown_ = true; }
