@@ -73,7 +73,8 @@ void DeviceMemory::Write(const void* at, std::size_t bytes) {
 
 }  // namespace pelab::gpu
 
-// What the compiler calls under -fsanitize=thread. NOLINTBEGIN(bugprone-reserved-identifier)
+// The compiler calls these functions under -fsanitize=thread.
+// NOLINTBEGIN(bugprone-reserved-identifier)
 using pelab::gpu::present;
 #define PELAB_ACCESSES(bytes)                          \
   void __tsan_read##bytes(void* at) {                  \
