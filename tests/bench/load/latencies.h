@@ -17,6 +17,12 @@ class Latencies {
     values_.insert(values_.end(), other.values_.begin(), other.values_.end());
     sorted_ = false;
   }
+  // The same waits, each longer by `ms`.
+  Latencies Later(double ms) const {
+    Latencies later = *this;
+    for (float& value : later.values_) value += static_cast<float>(ms);
+    return later;
+  }
   void Clear() { values_.clear(); }
   std::size_t count() const { return values_.size(); }
 

@@ -1,5 +1,7 @@
 #include "tests/bench/load/floods/honest.h"
 
+#include <utility>
+
 #include "absl/time/clock.h"
 #include "core/base/status.h"
 #include "core/rpc/channel.h"
@@ -47,15 +49,27 @@ absl::Status HonestWorker::Connect() {
   return fleet_->Start();
 }
 
-Latencies HonestWorker::Take() {
+Latencies HonestWorker::TakeOfSession() {
   Latencies all = fleet_->TakeLatencies();
   all.Merge(fleet_->TakeBeats());
   return all;
 }
 
+Latencies HonestWorker::Take() {
+  Latencies all = std::exchange(earlier_, {});
+  all.Merge(TakeOfSession());
+  return all;
+}
+
 bool HonestWorker::MendSession() {
   if (fleet_->counters().broken.load() == 0) return false;
+  const std::int64_t began = Now();
+  const Latencies unanswered = fleet_->Unanswered();
+  earlier_.Merge(TakeOfSession());
   Connect().IgnoreError();  // what is not answered is measured
+  const double took = static_cast<double>(Now() - began) / 1e6;
+  earlier_.Add(took);  // something that was due when the session broke
+  earlier_.Merge(unanswered.Later(took));
   return true;
 }
 

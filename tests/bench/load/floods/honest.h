@@ -29,7 +29,9 @@ class HonestWorker {
   // Returns when a job has been assigned to it.
   static absl::StatusOr<std::unique_ptr<HonestWorker>> Start(const std::string& address);
 
-  // The waits that ended since the last call.
+  // The waits that ended since the last call, also those in sessions that broke. A heartbeat or
+  // event that had no answer when its session broke waits until the next session is welcomed, which
+  // is then told of it.
   Latencies Take();
   // How long each heartbeat and event has waited that is not answered yet.
   Latencies Unanswered() { return fleet_->Unanswered(); }
@@ -40,8 +42,11 @@ class HonestWorker {
   explicit HonestWorker(std::string address) : address_(std::move(address)) {}
   absl::Status Connect();
 
+  Latencies TakeOfSession();
+
   const std::string address_;
   std::unique_ptr<Fleet> fleet_;
+  Latencies earlier_;  // of sessions that broke
 };
 
 // Asks for a page of sweeps and a page of jobs each 100 ms, whether or not earlier questions are

@@ -17,6 +17,17 @@ TEST(Latencies, QuantilesAreValuesOfTheNearestRank) {
   EXPECT_EQ(latencies.Max(), 1000);
 }
 
+TEST(Latencies, LaterIsEachWaitAndMore) {
+  Latencies waits;
+  waits.Add(1);
+  waits.Add(5);
+  Latencies later = waits.Later(10);
+  EXPECT_EQ(later.count(), 2u);
+  EXPECT_EQ(later.Quantile(0), 11);
+  EXPECT_EQ(later.Max(), 15);
+  EXPECT_EQ(waits.Max(), 5);
+}
+
 TEST(Latencies, MergedAndCleared) {
   Latencies some;
   Latencies others;
