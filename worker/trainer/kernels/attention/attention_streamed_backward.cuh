@@ -48,6 +48,7 @@ struct StreamedBackwardHead {
   const AttentionPlan& plan;
   const HeadPlace& place;
   const HeadLogits& logits;
+  const HeadChanges& changes;
   Bf16 *wide, *narrow, *wide_tile, *narrow_tile, *slopes;
   float2* statistics;
   float* biases;  // of the warp
@@ -91,6 +92,31 @@ __device__ __forceinline__ void FillStatistics(const StreamedBackwardHead<Shape>
     }
     head.statistics[i] = found;
   }
+}
+
+// Copies `count` queries and output gradients, from row `first` on, and makes their statistics.
+template <class Shape>
+__device__ __forceinline__ void FillQueries(const StreamedBackwardHead<Shape>& head, int first,
+                                            int count, Bf16* wide, Bf16* narrow) {
+  FillRows<Shape::kWidth>(HeadView<const Bf16>(head.p.query, head.place, head.p.width, true),
+                          head.changes.query, head.place, head.plan, first, count, head.logits.rows,
+                          wide);
+  FillRows<Shape::kValueWidth>(
+      HeadView<const Bf16>(head.g.out, head.place, head.p.value_width, true), head.changes.none,
+      head.place, head.plan, first, count, head.logits.rows, narrow);
+  FillStatistics(head, first, count);
+}
+
+// Copies `count` keys and values, from key `first` on.
+template <class Shape>
+__device__ __forceinline__ void FillKeys(const StreamedBackwardHead<Shape>& head, int first,
+                                         int count, Bf16* wide, Bf16* narrow) {
+  FillRows<Shape::kWidth>(HeadView<const Bf16>(head.p.key, head.place, head.p.width, true),
+                          head.changes.key, head.place, head.plan, first, count, head.logits.keys,
+                          wide);
+  FillRows<Shape::kValueWidth>(
+      HeadView<const Bf16>(head.p.value, head.place, head.p.value_width, true), head.changes.value,
+      head.place, head.plan, first, count, head.logits.keys, narrow);
 }
 
 // dq of the warp's rows from the tile of keys and values whose first key is `first_key`.
@@ -153,21 +179,11 @@ __device__ __forceinline__ void AddDiagonals(const StreamedBackwardHead<Shape>& 
 }
 
 template <class Shape>
-__device__ __forceinline__ void StreamedBackwardQueries(const StreamedBackwardHead<Shape>& head,
-                                                        const RowChange& query_change,
-                                                        const RowChange& key_change,
-                                                        const RowChange& value_change,
-                                                        const RowChange& no_change) {
-  const FusedAttention<Bf16>& p = head.p;
+__device__ __forceinline__ void StreamedBackwardQueries(const StreamedBackwardHead<Shape>& head) {
   const HeadLogits& logits = head.logits;
   for (int group = 0; group < logits.rows; group += kStreamedRows) {
     __syncthreads();  // every warp is done with the last group
-    FillRows<Shape::kWidth>(HeadView<const Bf16>(p.query, head.place, p.width, true), query_change,
-                            head.place, head.plan, group, kStreamedRows, logits.rows, head.wide);
-    FillRows<Shape::kValueWidth>(HeadView<const Bf16>(head.g.out, head.place, p.value_width, true),
-                                 no_change, head.place, head.plan, group, kStreamedRows,
-                                 logits.rows, head.narrow);
-    FillStatistics(head, group, kStreamedRows);
+    FillQueries(head, group, kStreamedRows, head.wide, head.narrow);
     __syncthreads();
     const TensorRows rows(logits, group + head.in_group);
     std::uint32_t query[Shape::kWidth / 16][4], out_gradient[Shape::kValueWidth / 16][4];
@@ -177,20 +193,15 @@ __device__ __forceinline__ void StreamedBackwardQueries(const StreamedBackwardHe
     const int limit = LimitOfRows(logits, group, kStreamedRows);
     for (int key = 0; key < limit; key += kStreamedTile) {
       __syncthreads();  // every warp is done with the last tile
-      FillRows<Shape::kWidth>(HeadView<const Bf16>(p.key, head.place, p.width, true), key_change,
-                              head.place, head.plan, key, kStreamedTile, logits.keys,
-                              head.wide_tile);
-      FillRows<Shape::kValueWidth>(HeadView<const Bf16>(p.value, head.place, p.value_width, true),
-                                   value_change, head.place, head.plan, key, kStreamedTile,
-                                   logits.keys, head.narrow_tile);
+      FillKeys(head, key, kStreamedTile, head.wide_tile, head.narrow_tile);
       __syncthreads();
       if (key < rows.limit) AddToQueries(head, rows, query, out_gradient, key, gradient);
       if (head.g.diagonal == nullptr) continue;
       __syncthreads();  // every warp has stored its slopes
       AddDiagonals(head, group, key);
     }
-    StoreTile<Shape::kWidth>(HeadView<Bf16>(head.g.query, head.place, p.width, true), query_change,
-                             rows.first, logits.rows, p.scale, gradient);
+    StoreTile<Shape::kWidth>(HeadView<Bf16>(head.g.query, head.place, head.p.width, true),
+                             head.changes.query, rows.first, logits.rows, head.p.scale, gradient);
     if (head.g.query_bias != nullptr) SumTile<Shape::kWidth, true>(gradient, head.biases);
   }
 }
@@ -241,20 +252,11 @@ __device__ __forceinline__ void AddToKeys(const StreamedBackwardHead<Shape>& hea
 }
 
 template <class Shape>
-__device__ __forceinline__ void StreamedBackwardKeys(const StreamedBackwardHead<Shape>& head,
-                                                     const RowChange& query_change,
-                                                     const RowChange& key_change,
-                                                     const RowChange& value_change,
-                                                     const RowChange& no_change) {
-  const FusedAttention<Bf16>& p = head.p;
+__device__ __forceinline__ void StreamedBackwardKeys(const StreamedBackwardHead<Shape>& head) {
   const HeadLogits& logits = head.logits;
   for (int group = 0; group < logits.keys; group += kStreamedRows) {
     __syncthreads();  // every warp is done with the last group
-    FillRows<Shape::kWidth>(HeadView<const Bf16>(p.key, head.place, p.width, true), key_change,
-                            head.place, head.plan, group, kStreamedRows, logits.keys, head.wide);
-    FillRows<Shape::kValueWidth>(HeadView<const Bf16>(p.value, head.place, p.value_width, true),
-                                 value_change, head.place, head.plan, group, kStreamedRows,
-                                 logits.keys, head.narrow);
+    FillKeys(head, group, kStreamedRows, head.wide, head.narrow);
     __syncthreads();
     const int first_key = group + head.in_group;
     std::uint32_t key[Shape::kWidth / 16][4], value[Shape::kValueWidth / 16][4];
@@ -264,13 +266,7 @@ __device__ __forceinline__ void StreamedBackwardKeys(const StreamedBackwardHead<
     for (int row = 0; row < logits.rows; row += kStreamedTile) {
       if (LimitOfRows(logits, row, kStreamedTile) <= group) continue;  // for all warps
       __syncthreads();  // every warp is done with the last tile
-      FillRows<Shape::kWidth>(HeadView<const Bf16>(p.query, head.place, p.width, true),
-                              query_change, head.place, head.plan, row, kStreamedTile, logits.rows,
-                              head.wide_tile);
-      FillRows<Shape::kValueWidth>(
-          HeadView<const Bf16>(head.g.out, head.place, p.value_width, true), no_change, head.place,
-          head.plan, row, kStreamedTile, logits.rows, head.narrow_tile);
-      FillStatistics(head, row, kStreamedTile);
+      FillQueries(head, row, kStreamedTile, head.wide_tile, head.narrow_tile);
       __syncthreads();
 #pragma unroll 1
       for (int in_tile = 0; in_tile < kStreamedTile; in_tile += kTensorRows) {
@@ -278,16 +274,7 @@ __device__ __forceinline__ void StreamedBackwardKeys(const StreamedBackwardHead<
         AddToKeys(head, key, value, first_key, in_tile, row + in_tile, to_key, to_value);
       }
     }
-    StoreTile<Shape::kWidth>(HeadView<Bf16>(head.g.key, head.place, p.width, true), key_change,
-                             first_key, logits.keys, p.scale, to_key);
-    StoreTile<Shape::kValueWidth>(HeadView<Bf16>(head.g.value, head.place, p.value_width, true),
-                                  value_change, first_key, logits.keys, head.kept, to_value);
-    if (head.g.key_bias != nullptr) {
-      SumTile<Shape::kWidth, true>(to_key, head.biases + Shape::kWidth);
-    }
-    if (head.g.value_bias != nullptr) {
-      SumTile<Shape::kValueWidth, true>(to_value, head.biases + 2 * Shape::kWidth);
-    }
+    StoreKeyGradients<Shape, true>(head, head.changes, first_key, to_key, to_value);
   }
 }
 
@@ -300,17 +287,18 @@ __global__ void __launch_bounds__(kStreamedThreads)
   using Layout = StreamedBackwardLayout<Shape>;
   PELAB_DYNAMIC_SHARED(unsigned char, shared);
   const Layout layout(p, g);
-  const int heads = static_cast<int>(p.heads);
   const HeadPlace place(plan, p);
   const auto matrix = [&](int at) { return reinterpret_cast<Bf16*>(shared + at); };
   const auto floats = [&](int at) { return reinterpret_cast<float*>(shared + at); };
   const HeadLogits logits(p, place, plan, floats(layout.table));
+  const HeadChanges changes(p, place, logits);
   const int warp = static_cast<int>(threadIdx.x) / 32;
   const StreamedBackwardHead<Shape> head{p,
                                          g,
                                          plan,
                                          place,
                                          logits,
+                                         changes,
                                          matrix(layout.wide),
                                          matrix(layout.narrow),
                                          matrix(layout.wide_tile),
@@ -321,32 +309,18 @@ __global__ void __launch_bounds__(kStreamedThreads)
                                          floats(layout.bins),
                                          logits.Drops() ? logits.dropout.kept : 1,
                                          warp * kTensorRows};
-  const RowChange query_change(MemberBiases(p, place, p.query_bias), p.query_rotations,
-                               p.rotations_by_head, place, heads, p.width, logits.first_position,
-                               1);
-  const RowChange key_change(MemberBiases(p, place, p.key_bias), p.key_rotations,
-                             p.rotations_by_head, place, heads, p.width, 0, 1);
-  const RowChange value_change(MemberBiases(p, place, p.value_bias), nullptr, false, place, heads,
-                               p.value_width, 0, 1);
-  const RowChange no_change(nullptr, nullptr, false, place, heads, p.value_width, 0, 1);
   const int bins = g.diagonal == nullptr ? 0 : 2 * logits.keys - 1;
   for (int i = place.thread; i < kStreamedWarps * Layout::kBiases; i += plan.threads) {
     floats(layout.biases)[i] = 0;
   }
   for (int i = place.thread; i < bins; i += plan.threads) head.bins[i] = 0;
-  StreamedBackwardQueries(head, query_change, key_change, value_change, no_change);
-  StreamedBackwardKeys(head, query_change, key_change, value_change, no_change);
+  StreamedBackwardQueries(head);
+  StreamedBackwardKeys(head);
   __syncthreads();
   for (int i = place.thread; i < bins; i += plan.threads) {
     g.diagonal[place.index * bins + i] = head.bins[i];
   }
-  const float* const sums = floats(layout.biases);
-  StoreWarpSums<Layout::kBiases>(place.thread, sums, kStreamedWarps, kWidth,
-                                 BiasSums(p, g, place, g.query_bias, kWidth));
-  StoreWarpSums<Layout::kBiases>(place.thread, sums + kWidth, kStreamedWarps, kWidth,
-                                 BiasSums(p, g, place, g.key_bias, kWidth));
-  StoreWarpSums<Layout::kBiases>(place.thread, sums + 2 * kWidth, kStreamedWarps, kValueWidth,
-                                 BiasSums(p, g, place, g.value_bias, kValueWidth));
+  StoreBiasSums<Shape>(p, g, place, floats(layout.biases), kStreamedWarps, kStreamedWarps);
 }
 
 }  // namespace pelab::trainer

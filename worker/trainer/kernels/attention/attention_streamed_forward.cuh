@@ -117,19 +117,13 @@ __global__ void __launch_bounds__(kStreamedThreads)
   PELAB_DYNAMIC_SHARED(unsigned char, shared);
   const StreamedForwardLayout<Shape> layout(p);
   const auto matrix = [&](int at) { return reinterpret_cast<Bf16*>(shared + at); };
-  const int heads = static_cast<int>(p.heads);
   const HeadPlace place(plan, p);
   const HeadLogits logits(p, place, plan, reinterpret_cast<float*>(shared + layout.table));
   const int group = static_cast<int>(blockIdx.y) * kStreamedRows;
   const int in_group = static_cast<int>(threadIdx.x) / 32 * kTensorRows;  // the warp's first row
-  const RowChange key_change(MemberBiases(p, place, p.key_bias), p.key_rotations,
-                             p.rotations_by_head, place, heads, p.width, 0, 1);
-  const RowChange value_change(MemberBiases(p, place, p.value_bias), nullptr, false, place, heads,
-                               p.value_width, 0, 1);
-  FillRows<kWidth>(HeadView<const Bf16>(p.query, place, p.width, true),
-                   RowChange(MemberBiases(p, place, p.query_bias), p.query_rotations,
-                             p.rotations_by_head, place, heads, p.width, logits.first_position, 1),
-                   place, plan, group, kStreamedRows, logits.rows, matrix(layout.queries));
+  const HeadChanges changes(p, place, logits);
+  FillRows<kWidth>(HeadView<const Bf16>(p.query, place, p.width, true), changes.query, place, plan,
+                   group, kStreamedRows, logits.rows, matrix(layout.queries));
   __syncthreads();
   const TensorRows rows(logits, group + in_group);
   std::uint32_t query[kWidth / 16][4];
@@ -138,9 +132,9 @@ __global__ void __launch_bounds__(kStreamedThreads)
   const int limit = LimitOfRows(logits, group, kStreamedRows);
   for (int key = 0; key < limit; key += kStreamedTile) {
     __syncthreads();  // every warp is done with the last tile
-    FillRows<kWidth>(HeadView<const Bf16>(p.key, place, p.width, true), key_change, place, plan,
+    FillRows<kWidth>(HeadView<const Bf16>(p.key, place, p.width, true), changes.key, place, plan,
                      key, kStreamedTile, logits.keys, matrix(layout.keys));
-    FillRows<kValueWidth>(HeadView<const Bf16>(p.value, place, p.value_width, true), value_change,
+    FillRows<kValueWidth>(HeadView<const Bf16>(p.value, place, p.value_width, true), changes.value,
                           place, plan, key, kStreamedTile, logits.keys, matrix(layout.values));
     __syncthreads();
     if (key >= rows.limit) continue;

@@ -79,6 +79,22 @@ __device__ __forceinline__ void FillMatrix(const HeadView<const Bf16>& from,
   FillRows<kColumns>(from, change, place, plan, 0, WholeTiles(rows), rows, to);
 }
 
+// The changes of a head's rows.
+struct HeadChanges {
+  RowChange query, key, value;
+  RowChange none;  // of output gradients
+
+  __device__ __forceinline__ HeadChanges(const FusedAttention<Bf16>& p, const HeadPlace& place,
+                                         const HeadLogits& logits)
+      : query(MemberBiases(p, place, p.query_bias), p.query_rotations, p.rotations_by_head, place,
+              static_cast<int>(p.heads), p.width, logits.first_position, 1),
+        key(MemberBiases(p, place, p.key_bias), p.key_rotations, p.rotations_by_head, place,
+            static_cast<int>(p.heads), p.width, 0, 1),
+        value(MemberBiases(p, place, p.value_bias), nullptr, false, place,
+              static_cast<int>(p.heads), p.value_width, 0, 1),
+        none(nullptr, nullptr, false, place, 0, p.value_width, 0, 1) {}
+};
+
 // The row and column of a (16, 16) tile, stored by rows, that this lane passes to LoadMatrix4.
 // DownFirst orders the four (8, 8) matrices down first, then across. This is the order for the
 // tile as A, and for the transposed tile as B if it is loaded transposed. AcrossFirst is the order
@@ -344,6 +360,41 @@ __device__ __forceinline__ void StoreWarpSums(int thread, const float* sums, int
   float sum = 0;
   for (int warp = 0; warp < warps; ++warp) sum += sums[warp * kStride + thread];
   to[thread] = sum;
+}
+
+// Stores dk and dv of the warp's 16 keys from `first_key` on, and their sums for the biases. Head:
+// of either backward kernel.
+template <class Shape, bool kAdd, class Head>
+__device__ __forceinline__ void StoreKeyGradients(const Head& head, const HeadChanges& changes,
+                                                  int first_key,
+                                                  float (&to_key)[Shape::kWidth / 8][4],
+                                                  float (&to_value)[Shape::kValueWidth / 8][4]) {
+  const int keys = head.logits.keys;
+  StoreTile<Shape::kWidth>(HeadView<Bf16>(head.g.key, head.place, head.p.width, true), changes.key,
+                           first_key, keys, head.p.scale, to_key);
+  StoreTile<Shape::kValueWidth>(HeadView<Bf16>(head.g.value, head.place, head.p.value_width, true),
+                                changes.value, first_key, keys, head.kept, to_value);
+  if (head.g.key_bias != nullptr) {
+    SumTile<Shape::kWidth, kAdd>(to_key, head.biases + Shape::kWidth);
+  }
+  if (head.g.value_bias != nullptr) {
+    SumTile<Shape::kValueWidth, kAdd>(to_value, head.biases + 2 * Shape::kWidth);
+  }
+}
+
+// The gradients of the head's biases, from the sums of as many warps as had queries or keys.
+template <class Shape>
+__device__ __forceinline__ void StoreBiasSums(const FusedAttention<Bf16>& p,
+                                              const FusedAttentionGradients<Bf16>& g,
+                                              const HeadPlace& place, const float* sums,
+                                              int query_warps, int key_warps) {
+  constexpr int kStride = 2 * Shape::kWidth + Shape::kValueWidth;
+  StoreWarpSums<kStride>(place.thread, sums, query_warps, Shape::kWidth,
+                         BiasSums(p, g, place, g.query_bias, Shape::kWidth));
+  StoreWarpSums<kStride>(place.thread, sums + Shape::kWidth, key_warps, Shape::kWidth,
+                         BiasSums(p, g, place, g.key_bias, Shape::kWidth));
+  StoreWarpSums<kStride>(place.thread, sums + 2 * Shape::kWidth, key_warps, Shape::kValueWidth,
+                         BiasSums(p, g, place, g.value_bias, Shape::kValueWidth));
 }
 
 }  // namespace pelab::trainer

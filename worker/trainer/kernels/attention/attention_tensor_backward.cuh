@@ -124,8 +124,7 @@ __device__ __forceinline__ void TensorBackwardQueries(const TensorBackwardHead<S
 
 template <class Shape>
 __device__ __forceinline__ void TensorBackwardKeys(const TensorBackwardHead<Shape>& head,
-                                                   const RowChange& key_change,
-                                                   const RowChange& value_change, int first_key) {
+                                                   const HeadChanges& changes, int first_key) {
   constexpr int kStride = TensorBackwardLayout<Shape>::kStride;
   const HeadLogits& logits = head.logits;
   float to_key[Shape::kWidth / 8][4] = {};
@@ -140,14 +139,7 @@ __device__ __forceinline__ void TensorBackwardKeys(const TensorBackwardHead<Shap
     LoadMatrix4Transposed(part, head.slopes + (row + at.row) * kStride + first_key + at.column);
     AddWeighted<Shape::kWidth>(part, head.queries, row, to_key);
   }
-  StoreTile<Shape::kWidth>(HeadView<Bf16>(head.g.key, head.place, head.p.width, true), key_change,
-                           first_key, logits.keys, head.p.scale, to_key);
-  StoreTile<Shape::kValueWidth>(HeadView<Bf16>(head.g.value, head.place, head.p.value_width, true),
-                                value_change, first_key, logits.keys, head.kept, to_value);
-  if (head.g.key_bias != nullptr) SumTile<Shape::kWidth>(to_key, head.biases + Shape::kWidth);
-  if (head.g.value_bias != nullptr) {
-    SumTile<Shape::kValueWidth>(to_value, head.biases + 2 * Shape::kWidth);
-  }
+  StoreKeyGradients<Shape, false>(head, changes, first_key, to_key, to_value);
 }
 
 // One thread per diagonal; neighboring threads read neighboring elements.
@@ -178,7 +170,6 @@ __global__ void __launch_bounds__(2 * kKeys, kWidth + kValueWidth > 48 ? 1 : 2)
   using Layout = TensorBackwardLayout<Shape>;
   PELAB_DYNAMIC_SHARED(unsigned char, shared);
   const Layout layout(p);
-  const int heads = static_cast<int>(p.heads);
   const HeadPlace place(plan, p);
   const HeadLogits logits(p, place, plan, reinterpret_cast<float*>(shared + layout.table));
   const int warp = static_cast<int>(threadIdx.x) / 32;
@@ -196,36 +187,24 @@ __global__ void __launch_bounds__(2 * kKeys, kWidth + kValueWidth > 48 ? 1 : 2)
                                        matrix(layout.slopes),
                                        biases + warp * Layout::kBiases,
                                        logits.Drops() ? logits.dropout.kept : 1};
-  const RowChange query_change(MemberBiases(p, place, p.query_bias), p.query_rotations,
-                               p.rotations_by_head, place, heads, p.width, logits.first_position,
-                               1);
-  const RowChange key_change(MemberBiases(p, place, p.key_bias), p.key_rotations,
-                             p.rotations_by_head, place, heads, p.width, 0, 1);
-  const RowChange value_change(MemberBiases(p, place, p.value_bias), nullptr, false, place, heads,
-                               p.value_width, 0, 1);
-  const RowChange no_change(nullptr, nullptr, false, place, heads, p.value_width, 0, 1);
-  FillMatrix<kWidth>(HeadView<const Bf16>(p.query, place, p.width, true), query_change, place, plan,
-                     logits.rows, head.queries);
-  FillMatrix<kWidth>(HeadView<const Bf16>(p.key, place, p.width, true), key_change, place, plan,
+  const HeadChanges changes(p, place, logits);
+  FillMatrix<kWidth>(HeadView<const Bf16>(p.query, place, p.width, true), changes.query, place,
+                     plan, logits.rows, head.queries);
+  FillMatrix<kWidth>(HeadView<const Bf16>(p.key, place, p.width, true), changes.key, place, plan,
                      logits.keys, head.keys);
-  FillMatrix<kValueWidth>(HeadView<const Bf16>(p.value, place, p.value_width, true), value_change,
+  FillMatrix<kValueWidth>(HeadView<const Bf16>(p.value, place, p.value_width, true), changes.value,
                           place, plan, logits.keys, head.values);
-  FillMatrix<kValueWidth>(HeadView<const Bf16>(g.out, place, p.value_width, true), no_change, place,
-                          plan, logits.rows, head.out_gradients);
+  FillMatrix<kValueWidth>(HeadView<const Bf16>(g.out, place, p.value_width, true), changes.none,
+                          place, plan, logits.rows, head.out_gradients);
   __syncthreads();
   const int first = warp * kTensorRows;
-  if (first < logits.rows) TensorBackwardQueries(head, query_change, first);
+  if (first < logits.rows) TensorBackwardQueries(head, changes.query, first);
   __syncthreads();
-  if (first < logits.keys) TensorBackwardKeys(head, key_change, value_change, first);
+  if (first < logits.keys) TensorBackwardKeys(head, changes, first);
   if (g.diagonal != nullptr) SumDiagonals(head);
   __syncthreads();
   const auto tiles = [](int rows) { return WholeTiles(rows) / kTensorRows; };
-  StoreWarpSums<Layout::kBiases>(place.thread, biases, tiles(logits.rows), kWidth,
-                                 BiasSums(p, g, place, g.query_bias, kWidth));
-  StoreWarpSums<Layout::kBiases>(place.thread, biases + kWidth, tiles(logits.keys), kWidth,
-                                 BiasSums(p, g, place, g.key_bias, kWidth));
-  StoreWarpSums<Layout::kBiases>(place.thread, biases + 2 * kWidth, tiles(logits.keys), kValueWidth,
-                                 BiasSums(p, g, place, g.value_bias, kValueWidth));
+  StoreBiasSums<Shape>(p, g, place, biases, tiles(logits.rows), tiles(logits.keys));
 }
 
 }  // namespace pelab::trainer

@@ -82,7 +82,6 @@ __global__ void __launch_bounds__(2 * kKeys)
                                  PELAB_GRID_CONSTANT AttentionPlan plan) {
   using Shape = TensorShape<kWidth, kValueWidth, kKeys>;
   PELAB_DYNAMIC_SHARED(Bf16, shared);
-  const int heads = static_cast<int>(p.heads);
   const HeadPlace place(plan, p);
   const int padded_keys = WholeTiles(static_cast<int>(p.keys));
   Bf16* const queries = shared;
@@ -90,18 +89,12 @@ __global__ void __launch_bounds__(2 * kKeys)
   Bf16* const values = keys + padded_keys * kMatrixStride<kWidth>;
   const HeadLogits logits(
       p, place, plan, reinterpret_cast<float*>(values + padded_keys * kMatrixStride<kValueWidth>));
-  FillMatrix<kWidth>(
-      HeadView<const Bf16>(p.query, place, p.width, true),
-      RowChange(MemberBiases(p, place, p.query_bias), p.query_rotations, p.rotations_by_head, place,
-                heads, p.width, logits.first_position, 1),
-      place, plan, logits.rows, queries);
-  FillMatrix<kWidth>(HeadView<const Bf16>(p.key, place, p.width, true),
-                     RowChange(MemberBiases(p, place, p.key_bias), p.key_rotations,
-                               p.rotations_by_head, place, heads, p.width, 0, 1),
-                     place, plan, logits.keys, keys);
-  FillMatrix<kValueWidth>(HeadView<const Bf16>(p.value, place, p.value_width, true),
-                          RowChange(MemberBiases(p, place, p.value_bias), nullptr, false, place,
-                                    heads, p.value_width, 0, 1),
+  const HeadChanges changes(p, place, logits);
+  FillMatrix<kWidth>(HeadView<const Bf16>(p.query, place, p.width, true), changes.query, place,
+                     plan, logits.rows, queries);
+  FillMatrix<kWidth>(HeadView<const Bf16>(p.key, place, p.width, true), changes.key, place, plan,
+                     logits.keys, keys);
+  FillMatrix<kValueWidth>(HeadView<const Bf16>(p.value, place, p.value_width, true), changes.value,
                           place, plan, logits.keys, values);
   __syncthreads();
   const int first_row = static_cast<int>(threadIdx.x) / 32 * kTensorRows;
