@@ -1,6 +1,6 @@
 #include "tests/gpu/device_memory.h"
 
-#include <cstdlib>
+#include <algorithm>
 #include <stdexcept>
 
 #include "tests/support/cuda_emulation.h"

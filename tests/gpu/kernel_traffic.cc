@@ -127,7 +127,7 @@ void Kernels<Element>::Activation() {
 }
 
 // With biases, dropout and the statistics, as in training; only a problem without `rotary` is
-// rotated here, because published MLA has its rotations in its products.
+// rotated here, because MLA's queries and keys are rotated before they come to the kernel.
 template <class Element>
 FusedAttention<Element> Kernels<Element>::Problem(std::int64_t rotary) {
   const std::int64_t values = kWidth / kHeads;
