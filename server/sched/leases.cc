@@ -1,7 +1,8 @@
 // How long the attempts of a silent worker are kept: heartbeats renew leases, and an attempt whose
 // lease has run out is lost. So is an attempt of which nothing was reported for a long time: its
-// daemon is alive, but the part of it that runs trainers may hang. The attempts of a worker that
-// has ended, or is said to be gone, end at once.
+// daemon is alive, but the part of it that runs trainers may hang. Time in which this process stood
+// still, or could store nothing, counts against nobody. The attempts of a worker that has ended, or
+// is said to be gone, end at once.
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
@@ -102,15 +103,27 @@ void Scheduler::StorageWorks(bool works) {
   const absl::Duration outage = storage_works_ ? absl::ZeroDuration() : now - storage_failed_;
   storage_works_ = works;
   if (!works) return;
-  for (auto& [id, attempt] : attempts_) {
-    attempt.reported = now;
-    // An attempt that is known to be lost stays lost. The others get back the time of the outage.
-    // With a whole lease, a fault that comes every few seconds would keep dead workers for ever.
-    if (!attempt.pending_error.empty()) continue;
-    attempt.lease_end =
-        std::max(attempt.lease_end, std::min(now + options_.lease, attempt.lease_end + outage));
-  }
+  for (auto& [id, attempt] : attempts_) attempt.reported = now;
+  Prolong(outage);
   WantDispatch();
+}
+
+// The messages of that time lie unread in the sockets, and the first tick comes before them.
+void Scheduler::StoodStill(absl::Duration time) {
+  spdlog::warn("this coordinator stood still for {}: leases are longer by that",
+               absl::FormatDuration(time));
+  for (auto& [id, attempt] : attempts_) attempt.reported += time;
+  Prolong(time);
+}
+
+// An attempt that is known to be lost stays lost. The others get back the time of an outage. With a
+// whole lease, a fault that comes every few seconds would keep dead workers for ever.
+void Scheduler::Prolong(absl::Duration outage) {
+  const absl::Duration latest = clock_.Monotonic() + options_.lease;
+  for (auto& [id, attempt] : attempts_) {
+    if (!attempt.pending_error.empty()) continue;
+    attempt.lease_end = std::max(attempt.lease_end, std::min(latest, attempt.lease_end + outage));
+  }
 }
 
 // Makes a small write. Otherwise, if nobody else writes, nobody would notice that writes work

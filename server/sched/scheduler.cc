@@ -34,7 +34,10 @@ void Scheduler::Start() { ScheduleTick(); }
 void Scheduler::ScheduleTick() {
   const absl::Duration interval =
       std::clamp(options_.lease / 20, absl::Milliseconds(20), absl::Milliseconds(250));
-  executor_.PostAt(clock_.Monotonic() + interval, [this] {
+  const absl::Duration due = clock_.Monotonic() + interval;
+  executor_.PostAt(due, [this, due, interval] {
+    const absl::Duration late = clock_.Monotonic() - due;
+    if (late > interval) StoodStill(late);
     Tick();
     ScheduleTick();
   });

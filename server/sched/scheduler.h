@@ -37,7 +37,8 @@ inline constexpr absl::Duration kAfterRefusedWrite = absl::Seconds(1);
 // The longest pause after the database refused the same job's assignment again and again.
 inline constexpr absl::Duration kMostAfterRefusedWrite = absl::Minutes(1);
 
-// Devices of one worker whose loads are kept, and kinds of errors.
+// The scheduler keeps the loads of at most so many devices of one worker, and so many kinds of its
+// GPUs' errors.
 inline constexpr std::size_t kSeriesOfWorker = 64;
 
 enum class StopReason { kCancelled, kSuperseded };
@@ -195,7 +196,8 @@ class Scheduler {
   void Goodbye(const std::string& worker_id, const WorkerLink* link);
 
   // Workers with this display name are gone, because of `why`: their connections are closed, and
-  // their attempts end at once as if their leases had run out. Returns how many attempts that are,
+  // their attempts end at once. Those that they have reported are lost; the others are preempted,
+  // which counts as no loss. Returns how many attempts that are,
   // without those whose assignment is being stored: they end as soon as it is.
   // A worker that lives all the same connects again, and is told to drop them.
   int WorkerGone(const std::string& name, const std::string& why);
@@ -217,8 +219,9 @@ class Scheduler {
   // time of the outage, but ends at most a whole lease from then.
   void StorageWorks(bool works);
 
-  // Why the sweep's queued jobs do not start, in words. Empty if they only wait for other jobs of
-  // their own sweep and no limit of its owner holds them, or if none are queued.
+  // Why queued jobs of the sweep do not start, in words; "paused" for each paused sweep. Empty if
+  // they only wait for other jobs of their own sweep and no limit of its owner holds them, or if
+  // none are queued.
   std::string WaitingReason(std::int64_t sweep_id) const;
 
   // Every worker that is connected or has attempts, ordered by id.
@@ -312,6 +315,8 @@ class Scheduler {
   };
 
   void ScheduleTick();
+  void StoodStill(absl::Duration time);
+  void Prolong(absl::Duration outage);
   void GiveUpExpired();
   std::vector<std::int64_t> Expired();
   void GiveUpSilent();

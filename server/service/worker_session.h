@@ -1,8 +1,8 @@
 // One worker's session, apart from the transport. It validates the worker's messages and queues
 // them for the writer. It sends acknowledgements, assignments and stops to the worker. It never
-// blocks: while the writer's queue is full, while much of the worker's waits for the disk, or while
-// a heartbeat waits for the scheduler, it reads no further messages. So a worker that floods it
-// takes turns with the others.
+// blocks. It reads no further messages while events do not fit into the writer's queue, while many
+// bytes of this worker are not stored yet, or while a heartbeat waits for the scheduler. So a worker
+// that floods it takes turns with the others.
 #pragma once
 
 #include <cstddef>

@@ -77,6 +77,22 @@ class Stopped(Silence):
         self.settle(document, jobs)
         self.assertGreaterEqual(self.outcomes().get("lost", 0), hit)
 
+    def test_a_coordinator_that_stood_still_blames_no_worker(self):
+        coordinator = self.server()
+        self.worker("one", 1)
+        self.worker("two", 1)
+        self.submit(tiny_sweep(epochs=EPOCHS, train_examples=512, seeds="0..2"))
+        wait_until(lambda: self.query("SELECT count(DISTINCT worker) FROM v_attempts WHERE "
+                                      "outcome IS NULL AND start_epoch IS NOT NULL")[0][0] == 2,
+                   30, "both workers to train")
+        os.kill(coordinator.pid, signal.SIGSTOP)
+        try:
+            self.nap(1.5 * LEASE, 2 * LEASE)
+        finally:
+            os.kill(coordinator.pid, signal.SIGCONT)
+        self.wait_finished(6)
+        self.assertEqual(self.outcomes(), {"succeeded": 6})
+
     def identity_of(self, name):
         with contextlib.suppress(OSError):
             return self.worker_id(name)

@@ -68,6 +68,9 @@ class World : public Clock, public Executor, public store::Journal {
     Settle();
   }
 
+  // Time passes and nothing runs, as while the process is stopped.
+  void StandStill(absl::Duration time) { now += time; }
+
   absl::Duration now = absl::Hours(1);
   std::unique_ptr<store::Store> store;
   std::deque<std::function<void()>> steps;

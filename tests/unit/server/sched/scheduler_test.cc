@@ -230,6 +230,39 @@ TEST_F(SilenceTest, TimeInWhichNothingCouldBeStoredDoesNotCount) {
   EXPECT_EQ(Text("SELECT count(*) FROM attempts WHERE outcome IS NULL"), "1");
 }
 
+// A stopped process, or a virtual machine that was moved: the heartbeats of that time are unread.
+TEST_F(SchedulerTest, TimeInWhichTheCoordinatorStoodStillDoesNotCount) {
+  Submit("s", 1);
+  const auto link = Connect("w", 1);
+  world_.Advance(absl::Seconds(15));
+  world_.StandStill(absl::Minutes(5));
+  world_.Advance(absl::Seconds(4));
+  EXPECT_EQ(Text("SELECT outcome IS NULL FROM attempts"), "1");
+  world_.Advance(absl::Seconds(2));
+  EXPECT_EQ(Text("SELECT outcome FROM attempts WHERE number = 1"), "lost");
+}
+
+TEST_F(SchedulerTest, ADeadWorkerIsLostAlthoughTheCoordinatorStandsStillAgainAndAgain) {
+  Submit("s", 1);
+  const auto link = Connect("w", 1);
+  for (int i = 0; i < 25; ++i) {
+    world_.StandStill(absl::Seconds(10));
+    world_.Advance(absl::Seconds(1));
+  }
+  EXPECT_EQ(Text("SELECT outcome FROM attempts WHERE number = 1"), "lost");
+}
+
+TEST_F(SilenceTest, TimeInWhichTheCoordinatorStoodStillDoesNotCount) {
+  Submit("s", 1);
+  const auto link = Connect("w", 1);
+  Pass(absl::Minutes(9), link, link->assignments);
+  world_.StandStill(absl::Minutes(9));
+  scheduler_->Heartbeat("w", link.get(), {Holding(link->assignments[0])});
+  EXPECT_EQ(Text("SELECT outcome IS NULL FROM attempts"), "1");
+  Pass(absl::Minutes(2), link, link->assignments);
+  EXPECT_EQ(Text("SELECT outcome FROM attempts WHERE number = 1"), "lost");
+}
+
 TEST_F(SchedulerTest, AnEventWithAFalseTokenRenewsNoLease) {
   Submit("s", 1);
   const auto link = Connect("w", 1);
