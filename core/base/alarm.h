@@ -12,7 +12,7 @@ namespace pelab {
 // Thread-safe.
 class Alarm {
  public:
-  // Ends the wait that is under way, or the next one.
+  // Ends the wait that is under way. Later ones end at once, until Reset.
   void Ring() { Set(true); }
   // Forgets what was rung before.
   void Reset() { Set(false); }

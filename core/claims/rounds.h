@@ -42,8 +42,8 @@ struct ClaimState {
 // The rules that were fixed when the sheet was registered.
 struct Registration {
   std::int64_t first_seed = 0;
-  // No cell of the sheet had a job with this seed or a later one below kFirstPilotSeed. Earlier
-  // seeds are exploratory, later ones confirmatory.
+  // The first seed after all those (below kFirstPilotSeed) that cells of the sheet had jobs for.
+  // This seed and later ones are confirmatory, earlier ones exploratory.
   std::int64_t fresh_from = 0;
   std::int64_t slots = 1;  // at least 1; a round gives them all something to do
 };

@@ -53,8 +53,8 @@ enum class Event {
   kStart,       // the attempt's trainer sent its hello
   kSucceed,     // the attempt finished and everything is stored
   kFail,        // the attempt failed
-  kLose,        // the attempt's lease expired
-  kPreempt,     // the trainer stopped and its checkpoint is kept
+  kLose,        // its lease expired, or its worker is gone or lacks it
+  kPreempt,     // it was given back before its end
   kStopped,     // the worker confirms that a cancelled job stopped
   kClaimsGone,  // no live sweep claims the job any more
   kRetry,       // a person requests another try, or a live sweep claims a cancelled job again

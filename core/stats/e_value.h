@@ -2,9 +2,9 @@
 // functions: thread-safe.
 //
 // The null hypothesis is that an observation is a success with a probability of at most 1/2. For k
-// successes in n observations, the e-value is the likelihood ratio of the null's edge against a
-// uniform mixture of all larger probabilities (Ville 1939; Robbins, Annals of Mathematical
-// Statistics 41, 1970):
+// successes in n observations, the e-value is the likelihood under a uniform mixture of all larger
+// probabilities, divided by the likelihood at the null's edge, 1/2 (Ville 1939; Robbins, Annals of
+// Mathematical Statistics 41, 1970):
 //
 //   e(k, n) = 2 ∫ from 1/2 to 1 of (2p)^k (2(1 - p))^(n - k) dp
 //           = 2^(n + 1) B(k + 1, n - k + 1) (1 - I_1/2(k + 1, n - k + 1))

@@ -3,8 +3,8 @@
 // that is acknowledged. It compares with the database after each start of the coordinator and at
 // the end.
 //
-// Of a worker that lies nobody expects true results, but it can do nothing except to its own
-// attempts, and what is stored of these keeps the rules (ledger_rules.h).
+// A worker that lies may send false results, but it can change only its own attempts. What is stored
+// about these keeps the rules (ledger_rules.h).
 #pragma once
 
 #include <cstdint>
@@ -65,7 +65,6 @@ class Ledger {
   void Told(const std::string& worker_id, std::int64_t attempt_id);
 
   // The coordinator has heard from the worker that it holds the attempt; leases count from here.
-  // `delay` is the longest time until its scheduler hears of it.
   void Heard(const std::string& worker_id, const v1::HeldAttempt& held);
   // The worker has said goodbye.
   void Left(const std::string& worker_id) { left_.insert(worker_id); }
@@ -80,6 +79,7 @@ class Ledger {
     counts_.old_hellos += 1;
     were_old_.insert(worker_id);
   }
+  // The scheduler hears of a message at most `delay` after the coordinator has read it.
   void SetSchedulerDelay(absl::Duration delay) { scheduler_delay_ = delay; }
 
   // Compares with the database as a new process finds it.
@@ -97,8 +97,8 @@ class Ledger {
   // A settler of claims is told where its sheet stands.
   void Told(const v1::Settlement& settlement) { sheets_of_claims_.Told(settlement); }
 
-  // The open attempt of the same job, and the number of its next event. Used by the bug without
-  // fencing.
+  // The open attempt of the same job, and the number of its next event. The planted bug
+  // `no_fencing` (journal.h) uses it.
   struct Open {
     std::int64_t attempt_id = 0;
     std::uint64_t token = 0;

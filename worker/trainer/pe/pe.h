@@ -1,7 +1,7 @@
 // The places (hooks) where a positional encoding (PE) can act on the decoder. The decoder knows
 // nothing else about the PE. A PE overrides the hooks that it needs; the defaults do nothing. Each
-// PE has one file in this folder and one row in registry.cc. The PE `own` calls the methods of a
-// TorchScript file in its hooks (own.cc).
+// PE has one row in registry.cc and its code in a file of this folder; rope.cc has the variants of
+// RoPE as well. The PE `own` calls the methods of a TorchScript file in its hooks (own.cc).
 //
 // Letters: B batch, T positions, T' the number of last positions whose queries are computed, H
 // heads, D model width, d = D/H head size, w width of queries and keys (d unless hook 4 changes
