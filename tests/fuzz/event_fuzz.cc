@@ -17,6 +17,7 @@
 #include "server/service/expander.h"
 #include "server/service/worker_session.h"
 #include "server/store/database.h"
+#include "tests/fuzz/empty_database.h"
 #include "tests/fuzz/fuzz.h"
 #include "tests/fuzz/quiet.h"
 #include "tests/support/one_thread_world.h"
@@ -108,7 +109,7 @@ class Coordinator {
     return std::get<Result>(*world_.store->Apply(writes)->front());
   }
 
-  sched::World world_;
+  sched::World world_{fuzz::EmptyDatabase()};
   std::uint64_t token_ = 0;
   sched::Scheduler scheduler_{world_, world_, world_, {.token = [this] { return ++token_; }}};
   service::FleetContext context_{

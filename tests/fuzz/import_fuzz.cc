@@ -17,6 +17,7 @@
 #include "core/db/read/reader.h"
 #include "server/service/import_parts.h"
 #include "server/store/database.h"
+#include "tests/fuzz/empty_database.h"
 #include "tests/fuzz/quiet.h"
 #include "tests/fuzz/small_database.h"
 
@@ -73,7 +74,7 @@ void MakeForeign(fuzz::Input input, const std::string& path) {
     const std::size_t fits = std::min(piece.size(), file.size() - at);
     file.replace(at, fits, piece.substr(0, fits));
   }
-  for (const char* end : {"", "-wal", "-shm", "-journal"}) std::filesystem::remove(path + end);
+  fuzz::RemoveDatabase(path);
   std::ofstream(path, std::ios::binary) << file;
   if (kind == 'Q') RunScript(path, std::string(input.Rest()));
 }
@@ -109,7 +110,7 @@ void ReadAll(const std::string& path) {
 // The database that imports.
 class Target {
  public:
-  Target() : store_(*store::Store::Open(":memory:")) {}
+  Target() : store_(*store::Store::Open(fuzz::EmptyDatabase())) {}
 
   void Import(db::ExportedJob&& exported) {
     auto job = service::ToImportJob(std::move(exported.job));
