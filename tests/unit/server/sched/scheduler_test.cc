@@ -257,9 +257,9 @@ TEST_F(SilenceTest, TimeInWhichTheCoordinatorStoodStillDoesNotCount) {
   const auto link = Connect("w", 1);
   Pass(absl::Minutes(9), link, link->assignments);
   world_.StandStill(absl::Minutes(9));
-  scheduler_->Heartbeat("w", link.get(), {Holding(link->assignments[0])});
+  Pass(absl::Seconds(45), link, link->assignments);
   EXPECT_EQ(Text("SELECT outcome IS NULL FROM attempts"), "1");
-  Pass(absl::Minutes(2), link, link->assignments);
+  Pass(absl::Minutes(1), link, link->assignments);
   EXPECT_EQ(Text("SELECT outcome FROM attempts WHERE number = 1"), "lost");
 }
 
