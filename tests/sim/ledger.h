@@ -3,8 +3,8 @@
 // that is acknowledged. It compares with the database after each start of the coordinator and at
 // the end.
 //
-// A worker that lies may send false results, but it can change only its own attempts. What is stored
-// about these keeps the rules (ledger_rules.h).
+// A worker that lies may send false results, but it can change only its own attempts. What is
+// stored about these keeps the rules (ledger_rules.h).
 #pragma once
 
 #include <cstdint>
