@@ -1,8 +1,8 @@
 // One worker's session, apart from the transport. It validates the worker's messages and queues
 // them for the writer. It sends acknowledgements, assignments and stops to the worker. It never
 // blocks. It reads no further messages while events do not fit into the writer's queue, while many
-// bytes of this worker are not stored yet, or while a heartbeat waits for the scheduler. So a worker
-// that floods it takes turns with the others.
+// bytes of this worker are not stored yet, or while a heartbeat waits for the scheduler. So a flood
+// by one worker takes turns with the others.
 #pragma once
 
 #include <cstddef>
