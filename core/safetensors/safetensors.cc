@@ -69,7 +69,8 @@ std::vector<std::int64_t> ReadIntegers(const std::string& tensor, const Json& en
 }
 
 TensorEntry ReadEntry(const std::string& name, const Json& entry, std::string_view data) {
-  const TypeRow& type = RowOf(entry.at("dtype").get<std::string>());
+  const auto name_of_type = entry.at("dtype").get<std::string>();
+  const TypeRow& type = RowOf(name_of_type);
   TensorEntry tensor{name, type.dtype, ReadIntegers(name, entry, "shape"), {}};
   const std::vector<std::int64_t> offsets = ReadIntegers(name, entry, "data_offsets");
   if (offsets.size() != 2) {
