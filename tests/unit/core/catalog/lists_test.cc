@@ -5,7 +5,6 @@
 #include <gtest/gtest.h>
 
 #include <fstream>
-#include <set>
 #include <sstream>
 
 #include "core/catalog/catalog.h"
@@ -63,15 +62,6 @@ TEST_P(ListTest, IsOnTheChecklist) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Every, ListTest, testing::ValuesIn(kLists));
-
-TEST(Readme, ShowsTheMessageThatNamesEveryEncoding) {
-  std::set<std::string_view> names;
-  for (const Entry& pe : Pes()) names.insert(pe.name);
-  std::string known;
-  for (const std::string_view name : names)
-    known += (known.empty() ? "" : ", ") + std::string(name);
-  EXPECT_THAT(ReadSource("README.md"), HasSubstr("did you mean alibi? known: " + known + "\n"));
-}
 
 }  // namespace
 }  // namespace pelab::catalog

@@ -2,7 +2,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <fstream>
 #include <set>
+#include <sstream>
 #include <utility>
 
 #include "core/experiment/sweep.h"
@@ -405,6 +407,26 @@ TEST(Complaints, ViolationsCarryTheirParts) {
   EXPECT_EQ(violation.path, "pe[1]");
   EXPECT_EQ(violation.value, "alibbi");
   EXPECT_EQ(violation.allowed, Filled("<pes>"));
+}
+
+// The README shows this error below its sweep.
+TEST(Readme, ShowsTheErrorThatItsOwnSweepGivesWithATypingMistake) {
+  std::ifstream file(PELAB_SOURCE_DIR "/README.md");
+  std::stringstream page;
+  page << file.rdbuf();
+  const std::string text = page.str();
+  const std::string begin = "## A sweep\n\n```yaml\n";
+  const std::size_t at = text.find(begin);
+  ASSERT_NE(at, std::string::npos);
+  std::string document = text.substr(at + begin.size());
+  document.resize(document.find("```"));
+  const std::string task = "counting]";
+  const std::size_t name = document.find(task);
+  ASSERT_NE(name, std::string::npos);
+  document.replace(name, task.size(), "countng]");
+  const SweepResult result = ParseSweep(document);
+  ASSERT_EQ(result.violations.size(), 1u);
+  EXPECT_THAT(text, HasSubstr("\n```\n" + Format(result.violations[0], "table1.yaml") + "\n```\n"));
 }
 
 }  // namespace
