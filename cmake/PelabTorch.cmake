@@ -37,3 +37,16 @@ target_include_directories(pelab_torch SYSTEM INTERFACE ${TORCH_INCLUDE_DIRS})
 # the C++ ABI that it was built with
 separate_arguments(pelab_torch_flags UNIX_COMMAND "${TORCH_CXX_FLAGS}")
 target_compile_options(pelab_torch INTERFACE ${pelab_torch_flags})
+
+# A LibTorch from elsewhere may open libraries while it runs, which no tool sees.
+if(TORCH_INSTALL_PREFIX STREQUAL "/usr")
+  include(PelabUnusedLibraries)
+  get_target_property(pelab_torch_cpu torch_cpu LOCATION)
+  pelab_stand_ins(${pelab_torch_cpu} ${CMAKE_BINARY_DIR}/lib/pelab-trainer/empty
+    pelab_torch_stand_ins)
+  if(pelab_torch_stand_ins)
+    pelab_leave_out(pelab_torch ${pelab_torch_stand_ins})
+    install(FILES ${pelab_torch_stand_ins} DESTINATION lib/pelab-trainer/empty
+      COMPONENT pelab-trainer)
+  endif()
+endif()

@@ -55,14 +55,19 @@ def _run(*words: str | pathlib.Path, may_fail: bool = False) -> str:
 
 
 def loads(program: pathlib.Path) -> dict[str, str]:
-    """The name of each library that the program loads -> its file."""
+    """The name of each library that the program loads -> its file.
+
+    Without those whose name is taken by an empty library beside the program
+    (docs/adr/0058-libraries-left-out.md).
+    """
+    empty = os.path.realpath(program.parent.parent / "lib" / "pelab-trainer" / "empty")
     found = {}
     for line in _run("ldd", program).split("\n"):
         name, arrow, rest = line.strip().partition(" => ")
         if arrow and rest.startswith("not found"):
             raise Refused(f"{program} needs {name}, which is not installed")
         path = (rest if arrow else name).partition(" (")[0]
-        if path.startswith("/"):
+        if path.startswith("/") and os.path.dirname(os.path.realpath(path)) != empty:
             found[os.path.basename(name.partition(" (")[0])] = os.path.realpath(path)
     return found
 

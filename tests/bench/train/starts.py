@@ -1,16 +1,18 @@
 #!/usr/bin/env python3
 """How long a sweep of very short jobs takes with trainers that are forked from one that has loaded
-LibTorch, beside trainers that load it themselves (pelab-worker --preload), in turns."""
+LibTorch, beside trainers that load it themselves (pelab-worker --preload), in turns. Then how long
+a trainer loads with and without the libraries that Debian's LibTorch names and does not use."""
 
 import argparse
 import os
 import pathlib
 import statistics
+import subprocess
 import sys
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "support"))
-from pelab_harness import Case, tiny_sweep, wait_until  # noqa: E402
+from pelab_harness import BIN, Case, tiny_sweep, wait_until  # noqa: E402
 
 SLOTS = 2
 
@@ -48,11 +50,45 @@ def measure(jobs, mode):
         case.doCleanups()
 
 
+def libraries(environment):
+    """The files that the trainer loads, by the names of the libraries."""
+    said = subprocess.run(["ldd", BIN / "pelab-trainer"], check=True, capture_output=True,
+                          text=True, env=environment)
+    return dict(line.split()[:3:2] for line in said.stdout.splitlines() if "=>" in line)
+
+
+def start(environment):
+    """Wall seconds, processor seconds and MB of a trainer that loads LibTorch and ends."""
+    begun = time.monotonic()
+    trainer = subprocess.Popen([BIN / "pelab-trainer", "--version"], env=environment,
+                               stdout=subprocess.DEVNULL)
+    usage = os.wait4(trainer.pid, 0)[2]
+    trainer.returncode = 0  # it has been waited for
+    return time.monotonic() - begun, usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1000
+
+
+def starts(rounds):
+    few = dict(os.environ)
+    torch = next(path for name, path in libraries(few).items() if "libtorch_cpu" in name)
+    # The loader looks into this folder first, and finds what the stand-ins stand for.
+    every = {**few, "LD_LIBRARY_PATH": os.path.dirname(torch)}
+    taken = {len(libraries(environment)): (environment, []) for environment in (every, few)}
+    for _ in range(rounds):
+        for environment, times in taken.values():
+            times.append(start(environment))
+    print(f"pelab-trainer --version, median of {rounds} rounds:")
+    for count, (_, times) in taken.items():
+        wall, cpu, memory = (statistics.median(part) for part in zip(*times))
+        print(f"  {count:3} libraries {wall:6.2f} s  {cpu:6.2f} CPU s  {memory:4.0f} MB")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--jobs", type=int, default=30)
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--starts", type=int, default=20)
     arguments = parser.parse_args()
+    starts(arguments.starts)
     taken = {"off": [], "on": []}
     for number in range(arguments.rounds):
         for mode in taken if number % 2 == 0 else reversed(taken):
