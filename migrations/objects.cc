@@ -12,33 +12,35 @@
 namespace pelab::migrations {
 namespace {
 
-struct Object {
-  std::string type;   // "table", "view", "index" or "trigger"
-  std::string table;  // that of an index or trigger; otherwise the object's own name
-  std::string sql;    // empty for an index that belongs to a constraint
+// A row of sqlite_master of a file, or of Objects().
+struct Form {
+  std::string type;  // "table", "view", "index" or "trigger"
+  std::string table;
+  std::string sql;
 };
-using Objects = std::map<std::string, Object>;  // by name
+using Forms = std::map<std::string, Form>;  // by name
 
-Objects ReadObjects(SQLite::Database& db) {
-  Objects objects;
+Forms FormsOf(SQLite::Database& db) {
+  Forms forms;
   SQLite::Statement rows(db, "SELECT name, type, tbl_name, coalesce(sql, '') FROM sqlite_master");
   while (rows.executeStep()) {
-    objects[rows.getColumn(0).getString()] = {.type = rows.getColumn(1).getString(),
-                                              .table = rows.getColumn(2).getString(),
-                                              .sql = rows.getColumn(3).getString()};
+    forms[rows.getColumn(0).getString()] = {.type = rows.getColumn(1).getString(),
+                                            .table = rows.getColumn(2).getString(),
+                                            .sql = rows.getColumn(3).getString()};
   }
-  return objects;
+  return forms;
 }
 
-// The objects of every version, made in memory by the migrations.
-std::map<int, Objects> MakeObjects() {
-  std::map<int, Objects> made;
-  SQLite::Database db(":memory:", SQLite::OPEN_READWRITE | SQLite::OPEN_CREATE);
-  for (const Migration& step : All()) {
-    db.exec(std::string(step.sql));
-    made[step.version] = ReadObjects(db);
+// What the migrations up to `version` make.
+Forms FormsOf(int version) {
+  Forms forms;
+  for (const Object& object : Objects()) {
+    if (version < object.first || version > object.last) continue;
+    forms[std::string(object.name)] = {.type = std::string(object.type),
+                                       .table = std::string(object.table),
+                                       .sql = std::string(object.sql)};
   }
-  return made;
+  return forms;
 }
 
 bool IsOfWord(char c) {
@@ -96,8 +98,8 @@ std::string Quoted(const std::string& name) {
 }
 
 // What is wrong with an object that pelab does not make; nullopt if it does no harm.
-std::optional<std::string> WrongAddition(const Objects& expected, const std::string& name,
-                                         const Object& object) {
+std::optional<std::string> WrongAddition(const Forms& expected, const std::string& name,
+                                         const Form& object) {
   if (object.type == "trigger") {
     return absl::StrCat("it has a trigger ", Quoted(name),
                         ", and pelab makes none; DROP TRIGGER removes it");
@@ -111,7 +113,7 @@ std::optional<std::string> WrongAddition(const Objects& expected, const std::str
 }
 
 // Most files have the very text of the migrations, and files are opened often.
-bool AreSame(const Object& a, const Object& b) {
+bool AreSame(const Form& a, const Form& b) {
   return a.type == b.type && a.table == b.table &&
          (a.sql == b.sql || TokensOf(a.sql) == TokensOf(b.sql));
 }
@@ -136,9 +138,8 @@ std::string TokensOf(std::string_view sql) {
 }
 
 absl::Status CheckObjects(SQLite::Database& db, const std::string& path, int version) {
-  static const std::map<int, Objects> made = MakeObjects();
-  const Objects& expected = made.at(version);
-  const Objects found = ReadObjects(db);
+  const Forms expected = FormsOf(version);
+  const Forms found = FormsOf(db);
   for (const auto& [name, object] : found) {
     if (expected.contains(name)) continue;
     if (const auto wrong = WrongAddition(expected, name, object)) return Differs(path, *wrong);
@@ -148,7 +149,7 @@ absl::Status CheckObjects(SQLite::Database& db, const std::string& path, int ver
     if (at == found.end()) {
       return Differs(path, absl::StrCat("its ", object.type, " \"", name, "\" is missing"));
     }
-    const Object& other = at->second;
+    const Form& other = at->second;
     if (!AreSame(other, object)) {
       return Differs(path, absl::StrCat("its ", other.type, " \"", name, "\" is not the ",
                                         object.type, " of schema ", version));
