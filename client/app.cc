@@ -249,6 +249,15 @@ absl::StatusOr<int> RunTraced(const std::string& name, const Commands& commands)
   return code;
 }
 
+// PELAB_SERVER comes before --db, which is easily forgotten where it was set long ago.
+void NoteUnusedDatabase(const Context& context, const std::string& command) {
+  const GlobalOptions& options = context.options;
+  if (!options.database_given || options.server.empty()) return;
+  if (command == "pelab run" || command.starts_with("pelab db ")) return;
+  context.err(Concat("note: ", command, " asks the coordinator at ", options.server,
+                     ", which --server or PELAB_SERVER names; --db is not used\n"));
+}
+
 }  // namespace
 
 CLI::App* AddCommand(Commands& commands, const std::string& name, const std::string& help,
@@ -281,6 +290,7 @@ int RunPelab(int argc, const char* const* argv, Context& context) {
     return UsageError(app, error, argc, argv, context);
   }
   if (context.options.no_color) context.style.color = false;
+  NoteUnusedDatabase(context, NameOf(app));
   context.options.database = ResolveLinks(context.options.database);
   for (const CLI::App* command : app.get_subcommands()) {
     const absl::Status status = CheckOutput(command->get_name(), context.options.output_name);

@@ -97,6 +97,9 @@ absl::StatusOr<v1::Settlement> Settler::Register(Coordinator& coordinator) {
   PELAB_RETURN_IF_ERROR(SendOwnFiles(file_.own_files, coordinator));
   PELAB_ASSIGN_OR_RETURN(const auto known, FindRegistered(coordinator, file_.sha256));
   if (known) {
+    if (!announced_ && (options_.any_seeds || options_.slots != 0)) {
+      Say("note: --slots and --no-fresh-seeds are for a new sheet; this one is registered already");
+    }
     v1::AdvanceRequest request;
     request.mutable_sheet()->set_sheet(Concat(known->row().sheet_id()));
     request.set_again(!announced_);

@@ -4,6 +4,7 @@
 #include "client/source/connect.h"
 #include "client/terminal/put.h"
 #include "core/base/strings.h"
+#include "core/render/text.h"
 
 namespace pelab::client {
 namespace {
@@ -12,6 +13,13 @@ struct CancelOptions {
   std::string sweep;
   std::string job;
 };
+
+// Jobs that other sweeps want, too, are not cancelled.
+std::string OthersText(const v1::CancelResponse& response) {
+  if (response.claims_withdrawn() <= response.jobs_cancelled()) return "";
+  return Concat(", and left ", response.claims_withdrawn() - response.jobs_cancelled(),
+                " to other sweeps, which want them too");
+}
 
 absl::StatusOr<int> Run(const Context& context, const CancelOptions& options) {
   if (options.sweep.empty() == options.job.empty()) {
@@ -32,8 +40,9 @@ absl::StatusOr<int> Run(const Context& context, const CancelOptions& options) {
       {{"claims_withdrawn", response->claims_withdrawn()},
        {"jobs_cancelled", response->jobs_cancelled()},
        {"more", response->more()}},
-      Concat("cancelled ", response->jobs_cancelled(), " jobs (", response->claims_withdrawn(),
-             " claims withdrawn); results that are stored stay\n",
+      Concat("cancelled ",
+             render::Counted(static_cast<std::int64_t>(response->jobs_cancelled()), "job"),
+             OthersText(*response), "; results that are stored stay\n",
              response->more() ? "the sweep is large: no job of it starts any more, and "
                                 "the coordinator goes on cancelling them\n"
                               : ""));
@@ -43,11 +52,12 @@ absl::StatusOr<int> Run(const Context& context, const CancelOptions& options) {
 
 void AddCancel(Commands& commands) {
   auto options = std::make_shared<CancelOptions>();
-  CLI::App* app =
-      AddCommand(commands, "cancel", "cancel a sweep or a job; nothing that is stored is deleted",
-                 "  pelab cancel quick\n"
-                 "  pelab cancel --job 12 --server gpu01:7470\n"
-                 "Running jobs stop within two seconds. pelab pause lets them end.");
+  CLI::App* app = AddCommand(
+      commands, "cancel", "cancel a sweep or a job; nothing that is stored is deleted",
+      "  pelab cancel quick\n"
+      "  pelab cancel --job 12 --server gpu01:7470\n"
+      "Running jobs stop within two seconds, and what they have trained since their last "
+      "checkpoint is lost. pelab pause lets them end.");
   app->add_option("SWEEP", options->sweep,
                   "number or name of a sweep; a job stops when no other live sweep wants it");
   app->add_option("--job", options->job, "one job instead, by number or key prefix");

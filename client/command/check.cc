@@ -255,7 +255,14 @@ absl::StatusOr<int> Run(const Context& context, const CheckCommandOptions& optio
   PELAB_RETURN_IF_ERROR(CheckRegularFile(options.file, "a file of an encoding or of data"));
   if (own_files::LooksLikeData(options.file)) {
     if (options.options.empty() && options.set.empty() && !options.declaration_only) {
-      return CheckData(context, options.file);
+      const auto code = CheckData(context, options.file);
+      const bool named_so =
+          options.file.ends_with(".safetensors") || options.file.ends_with(".npz");
+      if (code.ok() || named_so) return code;
+      return absl::InvalidArgumentError(
+          Concat(options.file,
+                 ": this is neither a TorchScript file of an encoding (pelab.save_encoding writes "
+                 "one) nor a safetensors file of data (pelab.save_task)"));
     }
     return absl::InvalidArgumentError(
         Concat(options.file,

@@ -82,7 +82,8 @@ struct Listed {
   v1::SheetRow row;
   std::int64_t hold = 0;
   std::int64_t fail = 0;
-  std::int64_t open = 0;  // that get further seeds
+  std::int64_t open = 0;      // that get further seeds
+  std::int64_t given_up = 0;  // undecided, and get none
   std::int64_t claims = 0;
 };
 
@@ -98,6 +99,7 @@ absl::StatusOr<std::vector<Listed>> ListOf(DataSource& source) {
       if (claim.verdict() == "holds") ++listed.hold;
       if (claim.verdict() == "fails") ++listed.fail;
       if (claim.standing() == "open") ++listed.open;
+      if (claim.standing() == "futile" || claim.standing() == "all seeds") ++listed.given_up;
     }
     list.push_back(std::move(listed));
   }
@@ -113,6 +115,7 @@ std::string ListText(const std::vector<Listed>& sheets, const render::Style& sty
                        {"hold", kRight},
                        {"fail", kRight},
                        {"open", kRight},
+                       {"given up", kRight},
                        {"registered"}});
   for (const Listed& sheet : sheets) {
     const auto after_a_round = [&](std::int64_t count) {
@@ -120,7 +123,7 @@ std::string ListText(const std::vector<Listed>& sheets, const render::Style& sty
     };
     table.AddRow({Concat(sheet.row.sheet_id()), sheet.row.name(), Concat(sheet.row.ended_rounds()),
                   after_a_round(sheet.claims), after_a_round(sheet.hold), after_a_round(sheet.fail),
-                  after_a_round(sheet.open),
+                  after_a_round(sheet.open), after_a_round(sheet.given_up),
                   render::FormatTime(sheet.row.created_at_ms()).substr(0, 10)});
   }
   return table.Render(style);
@@ -137,6 +140,7 @@ render::Json ListJson(const std::vector<Listed>& sheets) {
     row["hold"] = judged ? render::Json(sheet.hold) : render::Json(nullptr);
     row["fail"] = judged ? render::Json(sheet.fail) : render::Json(nullptr);
     row["open"] = judged ? render::Json(sheet.open) : render::Json(nullptr);
+    row["given_up"] = judged ? render::Json(sheet.given_up) : render::Json(nullptr);
     rows.push_back(std::move(row));
   }
   return {{"sheets", std::move(rows)}};

@@ -107,6 +107,10 @@ absl::StatusOr<db::BackupReport> MakeBackup(const Context& context, const std::s
   PELAB_RETURN_IF_ERROR(db::ReadInfo(database).status());  // fails if there is nothing to copy
   // While this process holds the lock, no coordinator can open the file.
   const absl::StatusOr<rpc::LockFile> lock = rpc::LockFile::Acquire(database);
+  if (!lock.ok() && IsServed(context.options).value_or(false)) {
+    return absl::FailedPreconditionError(
+        Concat("cannot back up: ", std::string(coordinator.status().message())));
+  }
   if (!lock.ok()) return Annotate(lock.status(), "cannot back up");
   return db::Backup(database, target);
 }

@@ -138,12 +138,45 @@ render::Json CellsJson(const std::vector<experiment::Cell>& cells) {
   return rows;
 }
 
+using Overrides = google::protobuf::RepeatedPtrField<v1::Override>;
+
+std::map<std::string, std::string> ByField(const Overrides& overrides) {
+  std::map<std::string, std::string> values;
+  for (const v1::Override& override : overrides) values[override.field()] = override.value();
+  return values;
+}
+
+// A sweep of this name that has another document is a reason to refuse this one. The coordinator
+// says so at the submission.
+void NoteOtherDocument(const Context& context, const Document& document) {
+  std::error_code ignored;
+  if (context.options.server.empty() &&
+      !std::filesystem::exists(context.options.database, ignored)) {
+    return;
+  }
+  const auto source = FindSource(context.options);
+  if (!source.ok()) return;
+  const auto sweep = (*source)->Sweep(document.sweep.name());
+  if (!sweep.ok() || (sweep->document() == document.text &&
+                      ByField(sweep->overrides()) == ByField(document.overrides))) {
+    return;
+  }
+  context.err(Concat("note: sweep ", sweep->sweep_id(),
+                     " has this name and another document or "
+                     "other overrides, so this one will be refused: give it a name of its own "
+                     "(--name NAME), make it another sweep of that name (--new), or add seeds "
+                     "with pelab extend ",
+                     sweep->sweep_id(), "\n"));
+}
+
 }  // namespace
 
-absl::StatusOr<int> DryRun(const Context& context, const Document& document, bool fresh) {
+absl::StatusOr<int> DryRun(const Context& context, const Document& document,
+                           const SubmitOptions& submit) {
   const std::vector<experiment::Cell> cells = Expand(document.sweep);
-  PELAB_ASSIGN_OR_RETURN(const Counted answer, Ask(context, document, fresh, cells));
+  PELAB_ASSIGN_OR_RETURN(const Counted answer, Ask(context, document, submit.fresh, cells));
   PutNotes(context, document.sweep);
+  if (!submit.fresh && !submit.new_sweep) NoteOtherDocument(context, document);
   const auto json = [&] {
     return render::Json{{"dry_run", true},
                         {"name", document.sweep.name()},

@@ -9,6 +9,8 @@ namespace pelab::client {
 
 // Expands the sweep in this process. Asks a coordinator which jobs are already stored; without one,
 // reads the database file if it exists.
-absl::StatusOr<int> DryRun(const Context& context, const Document& document, bool fresh);
+// Notes what a submission with these options would be refused for.
+absl::StatusOr<int> DryRun(const Context& context, const Document& document,
+                           const SubmitOptions& submit);
 
 }  // namespace pelab::client

@@ -1,8 +1,9 @@
 #include <CLI/CLI.hpp>
 
 #include "client/command/commands.h"
+#include "client/embedded/call_session.h"
 #include "client/options/document.h"
-#include "client/source/connect.h"
+#include "client/options/repeat_command.h"
 #include "client/terminal/put.h"
 #include "core/base/status.h"
 #include "core/base/strings.h"
@@ -29,12 +30,20 @@ std::string Text(const v1::ExtendResponse& response, bool dry_run) {
 }
 
 absl::StatusOr<int> Run(const Context& context, const ExtendOptions& options) {
-  PELAB_ASSIGN_OR_RETURN(auto coordinator, FindCoordinator(context.options));
   v1::ExtendRequest request;
   request.mutable_sweep()->set_sweep(options.sweep);
   request.set_seeds(Join(options.seeds, ","));
   request.set_dry_run(options.dry_run);
-  PELAB_ASSIGN_OR_RETURN(const auto response, coordinator->Extend(request));
+  v1::ExtendResponse response;
+  v1::Sweep sweep;
+  PELAB_ASSIGN_OR_RETURN(
+      const Asked asked, CallOnce(context, [&](Coordinator& coordinator) -> absl::Status {
+        PELAB_ASSIGN_OR_RETURN(response, coordinator.Extend(request));
+        PELAB_ASSIGN_OR_RETURN(sweep, coordinator.Sweep(Concat(response.sweep_id())));
+        return absl::OkStatus();
+      }));
+  std::string text = Text(response, options.dry_run);
+  if (asked == Asked::kOwnCoordinator && !options.dry_run) text += TrainText(context, sweep);
   const render::Json json = {
       {"sweep_id", response.sweep_id()},
       {"name", response.name()},
@@ -43,7 +52,7 @@ absl::StatusOr<int> Run(const Context& context, const ExtendOptions& options) {
       {"dry_run", options.dry_run},
       {"expanded", response.expanded()},
       {"counts", response.expanded() ? results::ToJson(response.counts()) : render::Json(nullptr)}};
-  return PutRow(context, json, Text(response, options.dry_run),
+  return PutRow(context, json, text,
                 {"sweep_id", "name", "new_seeds", "cells", "dry_run", "expanded"});
 }
 
@@ -56,7 +65,8 @@ void AddExtend(Commands& commands) {
                              "  pelab extend table1 --seed 5..9\n"
                              "  pelab extend table1 --seed 5..9 --seed 42 --dry-run\n"
                              "Seeds that the sweep already has are ignored. A finished sweep is "
-                             "active again until the new jobs have ended.");
+                             "active again until the new jobs have ended. If no coordinator serves "
+                             "--db, the seeds are stored, and the next pelab run trains them.");
   app->add_option("SWEEP", options->sweep, "number or name of a sweep")->required();
   app->add_option("--seed", options->seeds, "5, or 5..9, or 5..9,12; repeatable")
       ->type_name("SEEDS")

@@ -4,7 +4,7 @@
 #include <string_view>
 
 #include "client/command/commands.h"
-#include "client/embedded/import_session.h"
+#include "client/embedded/call_session.h"
 #include "client/import/importer.h"
 #include "client/limits.h"
 #include "client/source/connect.h"
@@ -64,7 +64,16 @@ absl::StatusOr<ImportReport> Import(const Context& context, const ImportOptions&
   }
   if (options.dry_run) return PreviewFile(context.options.database, importer);
   PELAB_RETURN_IF_ERROR(CheckDatabaseFile(context.options.database));
-  return ImportEmbedded(context, importer, progress);
+  ImportReport report;
+  PELAB_RETURN_IF_ERROR(
+      CallEmbedded(context, "stopped; what was imported stays, and the same command goes on",
+                   [&](Coordinator& coordinator, Canceller& canceller) {
+                     PELAB_ASSIGN_OR_RETURN(
+                         report, importer.Run(
+                                     coordinator, [&] { return canceller.cancelled(); }, progress));
+                     return absl::OkStatus();
+                   }));
+  return report;
 }
 
 std::string Lines(const ImportOptions& options, const ImportReport& report) {

@@ -123,7 +123,7 @@ absl::StatusOr<int> Run(const Context& context, const LogsOptions& options) {
   LogPrinter printer(context);
   for (const v1::LogPart& part : parts) printer.Add(part);
   printer.Flush();
-  if (parts.empty()) context.err("no log is kept for this attempt\n");
+  if (parts.empty()) context.err("nothing was logged in this attempt\n");
   return kExitOk;
 }
 

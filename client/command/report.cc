@@ -5,6 +5,7 @@
 #include "client/command/commands.h"
 #include "client/command/where_option.h"
 #include "client/options/out_file.h"
+#include "client/options/repeat_command.h"
 #include "client/report/html_data.h"
 #include "client/report/html_page.h"
 #include "client/source/connect.h"
@@ -37,18 +38,10 @@ std::string TitleOf(const ReportInput& input, const ReportCommandOptions& option
   return options.where.empty() ? title : Concat(title, " where ", options.where);
 }
 
-std::string ShellWord(const std::string& text) {
-  std::string word = "'";
-  for (const char c : text) word += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return word + "'";
-}
-
-std::string CommandLine(const ReportInput& input, const ReportCommandOptions& options) {
+// Sweeps are named as the user named them: a number stays that sweep when a namesake comes.
+std::string CommandLine(const ReportCommandOptions& options) {
   std::string command = "pelab report";
-  for (const v1::Sweep& sweep : input.sweeps) {
-    const std::string& name = sweep.name();
-    command += " " + (experiment::IsSweepName(name) ? name : ShellWord(name));
-  }
+  for (const std::string& sweep : options.sweeps) command += Concat(" ", ShellWord(sweep));
   if (!options.where.empty()) command += Concat(" --where ", ShellWord(options.where));
   return Concat(command, options.all_seeds ? " --all-seeds" : "", " --out report.html");
 }
@@ -93,6 +86,10 @@ int PutReport(const Context& context, const ReportCommandOptions& options, const
 
 absl::StatusOr<int> Run(const Context& context, const ReportCommandOptions& options) {
   const absl::StatusOr<std::string> file = FileToWrite(options.out, options.force);
+  if (absl::IsAlreadyExists(file.status())) {
+    return absl::AlreadyExistsError(
+        Concat(std::string(file.status().message()), ", and --out FILE writes to another file"));
+  }
   if (!file.ok()) return Annotate(file.status(), "--out");
   PELAB_ASSIGN_OR_RETURN(const auto source, FindSource(context.options));
   Progress progress(context);
@@ -104,7 +101,7 @@ absl::StatusOr<int> Run(const Context& context, const ReportCommandOptions& opti
   const std::string page =
       ReportPage(Concat(TitleOf(input, options), " – pelab report"),
                  ReportData(input, {.made_at_ms = absl::ToUnixMillis(absl::Now()),
-                                    .command = CommandLine(input, options),
+                                    .command = CommandLine(options),
                                     .all_seeds = options.all_seeds}));
   PELAB_RETURN_IF_ERROR(WriteFileAtomically(*file, page));
   progress.Clear();

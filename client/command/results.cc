@@ -236,10 +236,10 @@ absl::StatusOr<int> Compare(const Context& context, const ResultsOptions& option
       std::async(std::launch::async, [&] { return source->Jobs(FilterOf(options, options.with)); });
   PELAB_ASSIGN_OR_RETURN(const auto a, source->Jobs(FilterOf(options, options.compare)));
   PELAB_ASSIGN_OR_RETURN(const auto b, b_to_come.get());
-  for (const auto& [where, side] : {std::pair(options.compare, &a), std::pair(options.with, &b)}) {
-    PELAB_RETURN_IF_ERROR(
-        NoteUnknownValues(context, *source, FilterOf(options, where), side->size()));
-  }
+  PELAB_RETURN_IF_ERROR(NoteUnknownValues(context, *source, FilterOf(options, options.compare),
+                                          a.size(), "--compare"));
+  PELAB_RETURN_IF_ERROR(
+      NoteUnknownValues(context, *source, FilterOf(options, options.with), b.size(), "--with"));
   PELAB_ASSIGN_OR_RETURN(const auto examples, JudgedExamples(*source, a, b));
   render::Json groups = render::Json::array();
   std::vector<std::string> columns;

@@ -26,7 +26,7 @@ absl::StatusOr<int> Run(Commands& commands, RunCommandOptions& options) {
         "pelab submit --watch");
   }
   PELAB_ASSIGN_OR_RETURN(const Document document, LoadDocument(options.document));
-  if (options.dry_run) return DryRun(context, document, options.run.submit.fresh);
+  if (options.dry_run) return DryRun(context, document, options.run.submit);
   PELAB_RETURN_IF_ERROR(CheckDatabaseFile(context.options.database));
   PutNotes(context, document.sweep);
   return RunEmbedded(context, document, options.run);
@@ -43,7 +43,8 @@ void AddRun(Commands& commands) {
       "  pelab run quick.yaml --cpu-slots 2 --threads-per-slot 1\n"
       "Files beside the database FILE: FILE.lock, FILE.artifacts/ (weights), FILE.server.log, "
       "FILE.worker.log, FILE.worker/ (checkpoints and spool). Jobs that are stored already are not "
-      "trained again. Interrupted and cancelled jobs continue with the next run of the same file.");
+      "trained again. The next run of the same file continues interrupted jobs where they stopped, "
+      "and cancelled ones from their last checkpoint.");
   AddDocumentFlags(app, options->document, options->run.submit);
   app->add_flag("--dry-run", options->dry_run, "check and count; store nothing");
   AddWorkerFlags(app, options->run.worker);

@@ -184,6 +184,13 @@ absl::StatusOr<int> ShowOne(const Context& context, DataSource& source, const st
 
 absl::StatusOr<int> Watch(const Context& context, const std::string& sweep) {
   if (sweep.empty()) return absl::InvalidArgumentError("--watch follows one sweep: name it");
+  PELAB_ASSIGN_OR_RETURN(const bool served, IsServed(context.options));
+  if (!served) {
+    PELAB_ASSIGN_OR_RETURN(const auto source, FindSource(context.options));
+    PELAB_ASSIGN_OR_RETURN(const v1::Sweep stored, source->Sweep(sweep));
+    // Nothing is left to watch.
+    if (stored.state() == v1::SWEEP_STATE_FINISHED) return ShowOne(context, *source, sweep);
+  }
   PELAB_ASSIGN_OR_RETURN(auto coordinator, FindCoordinator(context.options));
   PELAB_ASSIGN_OR_RETURN(const v1::Sweep end, WatchToEnd(context, *coordinator, sweep, nullptr,
                                                          context.output() == Output::kJson));

@@ -54,7 +54,7 @@ absl::StatusOr<int> Run(Commands& commands, const SubmitCommandOptions& options)
   const Context& context = *commands.context;
   commands.document_name = options.document.file;
   PELAB_ASSIGN_OR_RETURN(const Document document, LoadDocument(options.document));
-  if (options.dry_run) return DryRun(context, document, options.submit.fresh);
+  if (options.dry_run) return DryRun(context, document, options.submit);
   PutNotes(context, document.sweep);
   PELAB_ASSIGN_OR_RETURN(auto coordinator, FindCoordinator(context.options));
   PELAB_RETURN_IF_ERROR(SendOwnFiles(document.own_files, *coordinator));

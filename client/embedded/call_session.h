@@ -1,16 +1,26 @@
-// `pelab import` into a database that nobody serves: starts a coordinator of its own.
+// Calls of a coordinator for a database that nobody serves: starts one, without a worker.
 #pragma once
 
+#include <functional>
+#include <string>
+
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "client/embedded/session.h"
-#include "client/import/importer.h"
 #include "client/options/options.h"
 
 namespace pelab::client {
 
-// Runs as an EmbeddedSession, without a worker. Returns what was imported; CANCELLED after Ctrl-C.
-absl::StatusOr<ImportReport> ImportEmbedded(
-    const Context& context, Importer& importer,
-    const std::function<void(std::uint64_t, std::uint64_t)>& progress);
+// `call` returns when it is done or the canceller is cancelled, and may be called again with
+// another coordinator. CANCELLED with the text `stopped` after Ctrl-C.
+absl::Status CallEmbedded(const Context& context, const std::string& stopped,
+                          const std::function<absl::Status(Coordinator&, Canceller&)>& call);
+
+enum class Asked { kCoordinator, kOwnCoordinator };
+
+// Calls the coordinator that FindCoordinator finds, or else one that is started for the call alone,
+// if there is a database file. Says which. UNAVAILABLE if there is neither.
+absl::StatusOr<Asked> CallOnce(const Context& context,
+                               const std::function<absl::Status(Coordinator&)>& call);
 
 }  // namespace pelab::client

@@ -4,6 +4,7 @@
 
 #include "absl/time/clock.h"
 #include "client/limits.h"
+#include "client/options/repeat_command.h"
 #include "client/terminal/run_report.h"
 #include "client/terminal/watch.h"
 #include "core/base/ids.h"
@@ -42,8 +43,11 @@ class Runner final : public EmbeddedSession {
   }
 
   std::string GoOnHint() const override {
-    return Concat("go on with: pelab run ", document_.file_name, " --db ",
-                  context().options.database);
+    v1::Sweep sweep;  // as it was submitted
+    sweep.set_file_name(document_.file_name);
+    *sweep.mutable_overrides() = document_.overrides;
+    return Concat("go on with: ", RunCommand(sweep), " --db ",
+                  ShellWord(context().options.database));
   }
   std::string JoinedHint() const override {
     return Concat("the sweep goes on where it was joined; stop it with: pelab cancel ",

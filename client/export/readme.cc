@@ -1,12 +1,10 @@
 #include "client/export/readme.h"
 
 #include <algorithm>
-#include <cctype>
 #include <filesystem>
-#include <string_view>
 
 #include "client/claims/sheet_sweep.h"
-#include "client/options/own_files.h"
+#include "client/options/repeat_command.h"
 #include "core/base/strings.h"
 #include "core/render/text.h"
 #include "core/results/names.h"
@@ -22,18 +20,6 @@ std::string Code(const std::string& text) {
   std::replace(safe.begin(), safe.end(), '`', '\'');
   std::replace(safe.begin(), safe.end(), '|', '/');
   return Concat("`", safe.empty() ? std::string(" ") : safe, "`");
-}
-
-// Quotes a word for a shell.
-std::string Quoted(const std::string& word) {
-  const auto is_plain = [](unsigned char c) {
-    return std::isalnum(c) != 0 ||
-           std::string_view("_-./:,=+@%").find(static_cast<char>(c)) != std::string_view::npos;
-  };
-  if (!word.empty() && std::all_of(word.begin(), word.end(), is_plain)) return word;
-  std::string out = "'";
-  for (const char c : word) out += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return out + "'";
 }
 
 std::string DescribeFile(const std::string& name) {
@@ -166,21 +152,20 @@ const std::vector<std::string>& EnvironmentMembers() {
 
 std::vector<std::string> CommandsToRepeat(const v1::Sweep& sweep) {
   if (IsOfSheet(sweep)) {
-    return {Concat("pelab settle ", Quoted(sweep.file_name()),
+    return {Concat("pelab settle ", ShellWord(sweep.file_name()),
                    " --db repeated.db    # the claim sheet whose rounds gave the sweep its seeds"),
-            Concat("pelab results ", Quoted(sweep.name()), " --db repeated.db")};
+            Concat("pelab results ", ShellWord(sweep.name()), " --db repeated.db")};
   }
-  std::string run = "pelab run sweep.yaml --db repeated.db";
-  for (const v1::Override& override : sweep.overrides()) {
-    if (!FileOfOverride(override).empty()) continue;  // the command reads the file again
-    run += Concat(" --set ", Quoted(Concat(override.field(), "=", override.value())));
-  }
+  v1::Sweep exported = sweep;
+  exported.set_file_name("sweep.yaml");  // beside this page
+  const std::string run = RunCommand(exported) + " --db repeated.db";
   std::vector<std::string> commands = {run};
   for (const std::string& seeds : sweep.extensions()) {
-    commands.push_back(Concat("pelab extend ", Quoted(sweep.name()), " --seed ", Quoted(seeds),
-                              " --db repeated.db    # while it is served"));
+    commands.push_back(Concat("pelab extend ", ShellWord(sweep.name()), " --seed ",
+                              ShellWord(seeds), " --db repeated.db"));
   }
-  commands.push_back(Concat("pelab results ", Quoted(sweep.name()), " --db repeated.db"));
+  if (sweep.extensions_size() > 0) commands.push_back(run);  // trains what was added
+  commands.push_back(Concat("pelab results ", ShellWord(sweep.name()), " --db repeated.db"));
   return commands;
 }
 

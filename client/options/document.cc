@@ -6,6 +6,7 @@
 #include "core/base/file.h"
 #include "core/base/status.h"
 #include "core/base/strings.h"
+#include "core/experiment/sweep_name.h"
 #include "core/render/text.h"
 #include "core/rpc/sweep_document.h"
 
@@ -49,6 +50,10 @@ absl::StatusOr<Document> LoadDocument(const DocumentOptions& options) {
     PELAB_ASSIGN_OR_RETURN(*document.overrides.Add(), ParseOverride(flag));
   }
   if (!options.name.empty()) {
+    if (!experiment::IsSweepName(options.name)) {
+      return absl::InvalidArgumentError(Concat("--name must be ", experiment::kSweepNameRule,
+                                               ", not \"", Shorten(options.name, 100), "\""));
+    }
     v1::Override& name = *document.overrides.Add();
     name.set_field("name");
     name.set_value(options.name);

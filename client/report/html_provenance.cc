@@ -1,14 +1,12 @@
 // The provenance of a report: documents, keys, versions, devices, and the commands that repeat it.
 #include <algorithm>
-#include <cctype>
 #include <map>
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "client/claims/sheet_sweep.h"
-#include "client/options/own_files.h"
+#include "client/options/repeat_command.h"
 #include "client/report/html_data.h"
 #include "core/base/json_text.h"
 #include "core/base/strings.h"
@@ -20,39 +18,16 @@ namespace {
 
 using render::Json;
 
-// Quotes an argument for a shell.
-std::string Quoted(const std::string& argument) {
-  const auto plain = [](unsigned char c) {
-    return std::isalnum(c) != 0 ||
-           std::string_view("-_./=:,+@%").find(static_cast<char>(c)) != std::string_view::npos;
-  };
-  if (!argument.empty() && std::all_of(argument.begin(), argument.end(), plain)) return argument;
-  std::string quoted = "'";
-  for (const char c : argument) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return quoted + "'";
-}
-
-std::string SubmitCommand(const v1::Sweep& sweep) {
-  std::string command =
-      Concat("pelab run ", Quoted(sweep.file_name().empty() ? "sweep.yaml" : sweep.file_name()));
-  for (const v1::Override& override : sweep.overrides()) {
-    if (!FileOfOverride(override).empty()) continue;  // the command reads the file again
-    command += Concat(" --set ", Quoted(Concat(override.field(), "=", override.value())));
-  }
-  return command;
-}
-
 Json Commands(const ReportInput& input, const ReportOptions& options) {
   Json commands = Json::array();
   for (const v1::Sweep& sweep : input.sweeps) {
-    if (IsOfSheet(sweep)) {  // its file is that of the sheet
-      commands.push_back(Concat("pelab settle ", Quoted(sweep.file_name())));
-      continue;
-    }
-    commands.push_back(SubmitCommand(sweep));
+    commands.push_back(RunCommand(sweep));
+    if (IsOfSheet(sweep)) continue;  // rounds add its seeds
     for (const std::string& seeds : sweep.extensions()) {
-      commands.push_back(Concat("pelab extend ", Quoted(sweep.name()), " --seed ", Quoted(seeds)));
+      commands.push_back(
+          Concat("pelab extend ", ShellWord(sweep.name()), " --seed ", ShellWord(seeds)));
     }
+    if (sweep.extensions_size() > 0) commands.push_back(RunCommand(sweep));  // trains the seeds
   }
   commands.push_back(options.command);
   return commands;

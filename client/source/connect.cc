@@ -8,6 +8,7 @@
 #include "client/source/remote.h"
 #include "core/base/status.h"
 #include "core/base/strings.h"
+#include "core/rpc/address.h"
 #include "core/rpc/lock_file.h"
 #include "migrations/schema.h"
 
@@ -20,6 +21,12 @@ absl::StatusOr<std::optional<std::string>> LockedAddress(const GlobalOptions& op
   if (!std::filesystem::exists(rpc::LockPath(options.database), ignored))
     return std::optional<std::string>();
   return rpc::ReadLiveAddress(options.database);
+}
+
+// A coordinator with such an address has a certificate, which names the host as others call it.
+bool ListensToOthers(const std::string& address) {
+  const auto parsed = rpc::ParseAddress(address);
+  return parsed.ok() && !parsed->IsLocal();
 }
 
 }  // namespace
@@ -43,7 +50,14 @@ absl::StatusOr<std::unique_ptr<Coordinator>> FindCoordinator(const GlobalOptions
     return absl::UnavailableError(Concat("no coordinator: the one of ", options.database,
                                          " is starting or ending; try again"));
   }
-  return ConnectTo(**address, options.security, limits::kConnect);
+  auto coordinator = ConnectTo(**address, options.security, limits::kConnect);
+  if (absl::IsUnavailable(coordinator.status()) && ListensToOthers(**address)) {
+    return absl::UnavailableError(
+        Concat("no coordinator at ", **address, ", where ", options.database,
+               " is served: its certificate may have another name; give that one with --server "
+               "NAME:PORT, and its authority with --tls-ca FILE"));
+  }
+  return coordinator;
 }
 
 absl::StatusOr<std::unique_ptr<DataSource>> FindSource(const GlobalOptions& options) {

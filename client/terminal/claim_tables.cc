@@ -90,6 +90,16 @@ std::string ShareText(const Evidence& evidence) {
   return Concat(Rounded(share.low), "…", Rounded(share.high));
 }
 
+// The seeds that show the claim. Those that show neither it nor its contrary are named, because
+// "0 of 4" would read as a claim that fails.
+std::string SeedsText(const Evidence& evidence) {
+  const stats::SignCount shows = Weakest(evidence).count;
+  std::string text = Concat(shows.successes, " of ", shows.trials);
+  if (evidence.holds.size() != 1 || evidence.fails.size() != 1) return text;
+  const std::int64_t ties = shows.trials - shows.successes - evidence.fails.front().count.successes;
+  return ties > 0 ? Concat(text, ", ", render::Counted(ties, "tie")) : text;
+}
+
 // The standing in words. "futile" is the word of the stored rows.
 std::string StandingText(const std::string& standing) {
   return standing == "futile" ? "given up" : standing;
@@ -101,13 +111,12 @@ constexpr const char* kEvidenceColumns[] = {"e", "seeds", "share", "mean ± t", 
 std::vector<std::string> EvidenceTexts(const JudgedSheet& judged, std::size_t i) {
   const Evidence& evidence = judged.evidence[i];
   const Estimate estimate = EstimateOf(evidence, Leading(evidence).side.statistic);
-  const stats::SignCount shows = Weakest(evidence).count;
   // A property has no size: the share says it all.
   const bool sized =
       judged.sheet.sheet.claims[judged.sheet.claims[i].claim].kind != claims::Kind::kMost;
-  return {EText(std::max(evidence.e.log_holds, evidence.e.log_fails)),
-          Concat(shows.successes, " of ", shows.trials), ShareText(evidence),
-          sized ? MeanText(estimate) : "-", sized ? MedianText(estimate) : "-"};
+  return {EText(std::max(evidence.e.log_holds, evidence.e.log_fails)), SeedsText(evidence),
+          ShareText(evidence), sized ? MeanText(estimate) : "-",
+          sized ? MedianText(estimate) : "-"};
 }
 
 // The verdict of claim `i`; if it is undecided after a round, its standing takes its place.
@@ -356,7 +365,8 @@ std::string NotesText(const JudgedSheet& judged) {
   return Concat(StandingsText(judged), ThresholdsText(judged), "at most ",
                 Share(judged.sheet.sheet.false_discovery_rate),
                 " of the decided claims are expected to be wrong, whenever one looks\n",
-                "seeds: that show the claim, of those that count; of several parts, the weakest\n",
+                "seeds: that show the claim, of those that count; of several parts, the weakest\n"
+                "tie: a seed that shows neither the claim nor its contrary\n",
                 "share: of all seeds, those that show it\n"
                 "share and median: 95 % limits, which hold whenever one looks\n"
                 "mean ± t: Student's 95 % interval, for a number of seeds that was fixed before\n");

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "core/base/short_hashes.h"
 #include "core/base/status.h"
@@ -68,6 +69,17 @@ absl::StatusOr<bool> AnyHas(DataSource& source, v1::JobFilter filter,
   return any;
 }
 
+// The field that has what was asked of this one, as the tables show it.
+std::string OtherField(const db::WantedValue& wanted) {
+  if (wanted.field == "state" && wanted.value == "diverged") {
+    return "; jobs that are shown as diverged meet diverged=true";
+  }
+  if (wanted.field == "pe" && absl::StrContains(wanted.value, ':')) {
+    return Concat("; labels of own encodings are in pe_label, their names in pe.encoding");
+  }
+  return "";
+}
+
 std::string SentenceOf(const db::WantedValue& wanted, const std::vector<std::string>& there,
                        bool of_sweep) {
   double number = 0;
@@ -76,7 +88,7 @@ std::string SentenceOf(const db::WantedValue& wanted, const std::vector<std::str
   const std::string near(catalog::DidYouMean(wanted.value, known));
   const std::string hint = near.empty() ? "; " : Concat("; did you mean ", near, "? ");
   return Concat("no job ", of_sweep ? "of the sweep " : "", "has ", wanted.field, " = ",
-                Shorten(wanted.value, kShown), hint, "there: ", ListOf(there));
+                Shorten(wanted.value, kShown), hint, "there: ", ListOf(there), OtherField(wanted));
 }
 
 }  // namespace
@@ -108,11 +120,11 @@ absl::Status NoJobMeets(DataSource& source, const v1::JobFilter& filter, const s
 }
 
 absl::Status NoteUnknownValues(const Context& context, DataSource& source,
-                               const v1::JobFilter& filter, std::size_t jobs) {
+                               const v1::JobFilter& filter, std::size_t jobs, const char* flag) {
   if (jobs > 0 || filter.where().empty()) return absl::OkStatus();
   PELAB_ASSIGN_OR_RETURN(const auto sentences, UnknownValues(source, filter));
   for (const std::string& sentence : sentences) {
-    context.err(Concat("note: --where: ", render::Escape(sentence), "\n"));
+    context.err(Concat("note: ", flag, ": ", render::Escape(sentence), "\n"));
   }
   return absl::OkStatus();
 }

@@ -20,8 +20,10 @@ absl::StatusOr<std::vector<std::string>> UnknownValues(DataSource& source,
 // NOT_FOUND with `what` and these sentences: for commands that need a job.
 absl::Status NoJobMeets(DataSource& source, const v1::JobFilter& filter, const std::string& what);
 
-// Writes these sentences as notes to standard error if there are no `jobs`.
+// Writes these sentences as notes to standard error if there are no `jobs`
+// that the condition of `flag` meets.
 absl::Status NoteUnknownValues(const Context& context, DataSource& source,
-                               const v1::JobFilter& filter, std::size_t jobs);
+                               const v1::JobFilter& filter, std::size_t jobs,
+                               const char* flag = "--where");
 
 }  // namespace pelab::client

@@ -200,7 +200,10 @@ class SheetReader {
     const std::size_t count = source.node->items.size();
     if (source.node->kind != NodeKind::kList || count < least || count > most) {
       const std::string rule = Concat("a list of ", least, " to ", most, " ", what);
-      Say(source, rule, Concat(source.path, " must be ", rule, ", not ", InWords(*source.node)));
+      const std::string found = source.node->kind == NodeKind::kList
+                                    ? Concat("; it has ", count)
+                                    : Concat(", not ", InWords(*source.node));
+      Say(source, rule, Concat(source.path, " must be ", rule, found));
       return items;
     }
     for (std::size_t i = 0; i < count; ++i) {

@@ -57,6 +57,10 @@ bool Address::IsLocal() const {
 absl::StatusOr<Address> ParseAddress(absl::string_view text, PortZero port_zero) {
   absl::string_view rest = text;
   if (absl::ConsumePrefix(&rest, "unix:")) return ParseUnix(text, rest);
+  const std::size_t scheme = rest.find("://");
+  if (scheme != absl::string_view::npos) {
+    return Invalid(text, absl::StrCat("leave out \"", rest.substr(0, scheme + 3), "\""));
+  }
   const std::size_t colon = rest.rfind(':');
   if (colon == absl::string_view::npos) return Invalid(text, "there is no port");
   std::string host(rest.substr(0, colon));
@@ -64,7 +68,7 @@ absl::StatusOr<Address> ParseAddress(absl::string_view text, PortZero port_zero)
     host = host.substr(1, host.size() - 2);
     if (!IsIpv6(host)) return Invalid(text, absl::StrCat("\"", host, "\" is not an IPv6 address"));
   } else if (absl::StrContains(host, ':')) {
-    return Invalid(text, "an IPv6 address needs brackets, as in [::1]:7077");
+    return Invalid(text, "an IPv6 address needs brackets, as in [::1]:7470");
   } else if (!IsHostName(host)) {
     return Invalid(text, host.empty() ? "there is no host"
                                       : absl::StrCat("\"", host, "\" is not a host name"));

@@ -9,6 +9,7 @@
 #include "core/event/enums.h"
 #include "core/event/job_facts.h"
 #include "core/experiment/configuration.h"
+#include "core/experiment/import_token.h"
 #include "server/store/analyses.h"
 #include "server/store/batch.h"
 #include "server/store/divergence.h"
@@ -329,6 +330,28 @@ WriteResult Do(Batch& batch, const ImportJob& write) {
   return Importer(batch, write).Store(here ? here->generation + 1 : 1);
 }
 
+namespace {
+
+struct Submitted {
+  std::int64_t sweep_id;
+  std::string state;
+};
+
+// The sweep, if it was submitted here: a database is imported into itself, or one that got the
+// sweep from here is imported back.
+std::optional<Submitted> SubmittedHere(Batch& batch, const ImportSweep& write) {
+  Query rows = batch.db.Run(
+      "SELECT sweep_id, state, client_token FROM sweeps WHERE name = ? AND document = ? AND "
+      "deleted = 0",
+      write.name, write.document);
+  while (rows.Step()) {
+    if (experiment::ImportToken(rows.Text(2)) == write.token) return {{rows.Int(0), rows.Text(1)}};
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
 WriteResult Do(Batch& batch, const ImportSweep& write) {
   SweepImported result;
   std::string state;
@@ -346,6 +369,13 @@ WriteResult Do(Batch& batch, const ImportSweep& write) {
     }
   }
   result.settled = result.sweep_id != 0 && state != "cancelled";
+  if (result.sweep_id == 0) {
+    if (const auto submitted = SubmittedHere(batch, write)) {
+      result.sweep_id = submitted->sweep_id;
+      state = submitted->state;
+      result.settled = true;
+    }
+  }
   for (const auto& [ordinal, key] : write.jobs) {
     const std::optional<Here> here = FindHere(batch.db, key);
     if (!here || !here->trained) {

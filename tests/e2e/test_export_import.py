@@ -247,7 +247,13 @@ class Import(Trained):
         self.assertEqual(list(sqlite3.connect(f"file:{self.db}?mode=ro", uri=True).iterdump()),
                          before)
         again = self.on_file("import", self.db)  # from itself
-        self.assertEqual((again["imported"], again["present"]), (0, 4))
+        self.assertEqual((again["imported"], again["present"], again["sweeps"]), (0, 4, 0))
+        # The database where the sweep was submitted knows it again.
+        back = self.on_file("import", self.db, db=self.other)
+        self.assertEqual((back["imported"], back["present"], back["sweeps"]), (0, 4, 0))
+        for database in (self.db, self.other):
+            self.assertEqual(self.query("SELECT count(*) FROM v_sweeps WHERE name = 'tiny'",
+                                        db=database), [(1,)])
         # Imported jobs can be queried, reported and analyzed like jobs trained here.
         self.assertEqual(self.on_file("results", "tiny")["complete"], True)
         dry = self.on_file("submit", self.write("tiny.yaml",

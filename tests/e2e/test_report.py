@@ -80,9 +80,9 @@ class CommandLine(Case):
         self.ok(self.pelab("extend", "own", "--seed", "7..8"))
         self.ok(self.pelab("report", "own"))
         commands = list(data_of(self.folder / "report.html")["provenance"]["commands"])
-        self.assertEqual(commands,
-                         [f"pelab run {self.db.with_suffix('.yaml')} --set train.epochs=3",
-                          "pelab extend own --seed 7..8", "pelab report own --out report.html"])
+        run = f"pelab run {self.db.with_suffix('.yaml')} --set train.epochs=3"
+        self.assertEqual(commands, [run, "pelab extend own --seed 7..8", run,
+                                    "pelab report own --out report.html"])
         if browser.CHROMIUM:
             with browser.Page() as page:
                 page.open(self.folder / "report.html")

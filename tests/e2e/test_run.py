@@ -33,6 +33,24 @@ class Run(RunCase):
         self.assertIn("2 new", more.stdout)
         self.assert_complete(jobs=6, epochs=3)
 
+    def test_more_seeds_and_retries_in_a_file_that_nobody_serves(self):
+        changed = self.write("more.yaml", tiny_sweep(epochs=3, seeds="0..2"))
+        told = self.ok(self.run_sweep(changed, "--dry-run"))
+        self.assertIn("note: sweep 1 has this name and another document", told.stderr)
+        extended = self.ok(self.pelab_db("extend", "tiny", "--seed", "2"))
+        self.assertIn("got seeds 2: 2 new", extended.stdout)
+        self.assertRegex(extended.stdout, f"nobody serves {self.db}: "
+                         rf"pelab run \S+/tiny\.yaml --db {self.db} trains them")
+        self.assertEqual(processes(str(self.folder)), [], "its coordinator is left running")
+        on = self.ok(self.run_sweep(self.sweep))
+        self.assertIn("going on with sweep 1 tiny: 4 succeeded, 2 to go", on.stdout)
+        self.assert_complete(jobs=6, epochs=3)
+        self.assertIn("0 jobs queued again, 6 need no retry",
+                      self.ok(self.pelab_db("retry", "tiny")).stdout)
+        self.assertEqual(self.pelab_db("retry", "nosuch").returncode, 2)
+        watched = self.ok(self.pelab_db("status", "tiny", "--watch"))
+        self.assertIn("nobody serves it", watched.stdout)
+
     def test_same_spec_twice_gives_the_same_bits(self):
         first, self.db = self.db, self.folder / "other.db"
         run = self.ok(self.run_sweep(self.sweep))

@@ -12,6 +12,7 @@
 #include "core/db/connection.h"
 #include "core/db/raw_statement.h"
 #include "core/db/row_columns.h"
+#include "core/experiment/import_token.h"
 
 namespace pelab::db {
 namespace {
@@ -261,11 +262,9 @@ class SqliteImportReader final : public ImportReader {
   // A sweep that was itself imported keeps its token, so that the same sweep has the same token in
   // every database.
   static ExportedSweep ReadSweep(SQLite::Statement& query) {
-    constexpr char kImported[] = "import-";
     ExportedSweep out{.sweep_id = query.getColumn(0).getInt64(), .sweep = {}};
     v1::ImportedSweep& sweep = out.sweep;
-    const std::string token = TextOf(query.getColumn(1));
-    sweep.set_token(token.starts_with(kImported) ? token : kImported + Sha256Hex(token));
+    sweep.set_token(experiment::ImportToken(TextOf(query.getColumn(1))));
     sweep.set_name(TextOf(query.getColumn(2)));
     sweep.set_protocol(TextOf(query.getColumn(3)));
     sweep.set_document(TextOf(query.getColumn(4)));

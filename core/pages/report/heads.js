@@ -6,9 +6,12 @@ import { cellOf, data, details, empty, grouped, keyOf, paragraph, place, section
 const { drawHeadCounts, drawHeatMap, drawLayers, drawViolins, make,
         violinsTogether } = globalThis.pelabCharts;
 
-const NO_ABLATION = ['No head ablation is stored for these sweeps. It runs on the kept weights, '
-                     + 'without training again:',
-  `pelab analyze ${sweepName} --analysis head_ablation`];
+// Why a section is empty.
+const noDrops = () => (data.heads.length
+  ? empty('No seed stands out from chance by 5 standard errors, so no head can be told from '
+          + 'another.')
+  : empty('No head ablation is stored for these sweeps. It runs on the kept weights, without '
+          + 'training again:', `pelab analyze ${sweepName} --analysis head_ablation`));
 
 // Sorts the ablations of a group: the one that its protocol requests comes first.
 function byInterest(a, b) {
@@ -148,7 +151,7 @@ export function headsSection() {
     + 'together by rank, 1 being each seed\u2019s largest drop in the layer, which is above 0 also '
     + 'by chance.');
   if (!data.heads.length) {
-    made.append(empty(...NO_ABLATION));
+    made.append(noDrops());
     return made;
   }
   const groups = grouped(data.heads, (map) => cellOf(map).group);
@@ -181,7 +184,7 @@ export function layersSection() {
     + 'within 3 paired standard errors are taken for 0, and seeds that do not stand out from '
     + 'chance are left out. The axis is the same in all charts.');
   if (!data.layers.length) {
-    made.append(empty(...NO_ABLATION));
+    made.append(noDrops());
     return made;
   }
   const range = layersRange();
@@ -241,7 +244,7 @@ export function depositsSection() {
     + 'that is 3 times the next in its layer.');
   const rows = data.deposits.filter((row) => row.variant !== null);
   if (!rows.length) {
-    made.append(empty(...NO_ABLATION));
+    made.append(noDrops());
     return made;
   }
   const mean = (summary, factor = 1) => (summary.mean === null ? null : {

@@ -96,6 +96,8 @@ TEST_F(CliErrorsTest, SweepFiles) {
   Expect({"run", Write("ok.yaml", kSweep), "--set", "train.epochs=-1", "--db", db}, 2,
          "train.epochs");
   Expect({"run", Write("ok.yaml", kSweep), "--set", "train.epochs", "--db", db}, 2, "FIELD=VALUE");
+  Expect({"run", Write("ok.yaml", kSweep), "--name", "a b", "--db", db}, 2,
+         "--name must be 1 to 100 letters");
   EXPECT_FALSE(std::filesystem::exists(db)) << "nothing is stored for what is wrong";
 }
 
@@ -107,8 +109,9 @@ TEST_F(CliErrorsTest, NoCoordinator) {
   Expect({"submit", sweep, "--db", file_.path()}, 4, "no coordinator");
   Expect({"cancel", "quick", "--db", file_.path()}, 4, "no coordinator");
   Expect({"pause", "quick", "--db", file_.path()}, 4, "no coordinator");
-  Expect({"retry", "quick", "--db", file_.path()}, 4, "no coordinator");
-  Expect({"extend", "quick", "--seed", "5", "--db", file_.path()}, 4, "no coordinator");
+  const std::string none = file_.directory() + "/none.db";  // these two start one for a file
+  Expect({"retry", "quick", "--db", none}, 4, "no coordinator");
+  Expect({"extend", "quick", "--seed", "5", "--db", none}, 4, "no coordinator");
   Expect({"workers", "drain", "gpu1", "--db", file_.path()}, 4, "no coordinator");
   Expect({"alloc", "list", "--db", file_.path()}, 4, "no coordinator");
   Expect({"admin", "whoami", "--db", file_.path()}, 4, "no coordinator");
@@ -117,6 +120,9 @@ TEST_F(CliErrorsTest, NoCoordinator) {
   setenv("PELAB_SERVER", nobody.c_str(), 1);
   Expect({"results"}, 4, nobody);
   Expect({"run", sweep}, 2, "pelab submit --watch");
+  EXPECT_THAT(RunCli({"results", "--db", file_.path()}).err,
+              HasSubstr("note: pelab results asks the coordinator at " + nobody +
+                        ", which --server or PELAB_SERVER names; --db is not used\n"));
   unsetenv("PELAB_SERVER");
 }
 
@@ -166,12 +172,21 @@ TEST_F(CliErrorsTest, UnknownSweepsJobsAndFields) {
   Expect(with_db({"jobs", "--state", "lost"}), 2, "unknown state \"lost\"");
 }
 
+TEST_F(CliErrorsTest, ACoordinatorForOtherMachinesIsCalledByTheNameInItsCertificate) {
+  auto lock = rpc::LockFile::Acquire(file_.path());
+  ASSERT_TRUE(lock.ok()) << lock.status();
+  ASSERT_TRUE(lock->WriteAddress("0.0.0.0:1").ok());  // nobody listens there
+  const std::string advice = "give that one with --server NAME:PORT";
+  Expect({"admin", "whoami", "--db", file_.path()}, 4, advice);
+  Expect({"db", "backup", file_.directory() + "/copy.db", "--db", file_.path()}, 2, advice);
+}
+
 TEST_F(CliErrorsTest, NoBackupWhileSomebodyWritesWhoDoesNotAnswer) {
   auto lock = rpc::LockFile::Acquire(file_.path());
   ASSERT_TRUE(lock.ok()) << lock.status();
   ASSERT_TRUE(lock->WriteAddress("unix:/tmp/pelab-nobody.sock").ok());
   Expect({"db", "backup", file_.directory() + "/copy.db", "--db", file_.path()}, 2,
-         "cannot back up: ");
+         "cannot back up: no coordinator at unix:/tmp/pelab-nobody.sock");
   EXPECT_FALSE(std::filesystem::exists(file_.directory() + "/copy.db"));
   EXPECT_FALSE(std::filesystem::exists(file_.directory() + "/copy.db.partial"));
 }

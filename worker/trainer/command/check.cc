@@ -30,9 +30,10 @@ using Json = nlohmann::ordered_json;
 
 constexpr std::int64_t kClasses = 8;
 constexpr std::int64_t kExamples = 8;
-constexpr double kRounding = 1e-4;    // that two 32-bit numbers near 1 may differ by
-constexpr double kRelative = 0.02;    // between a gradient and its finite difference
-constexpr std::int64_t kEntries = 3;  // of each parameter whose gradient is checked
+constexpr double kRounding = 1e-4;      // that two 32-bit numbers near 1 may differ by
+constexpr double kRelative = 0.02;      // between a gradient and its finite difference
+constexpr double kNoInfluence = 1e-12;  // the largest gradient of such a parameter, to that of all
+constexpr std::int64_t kEntries = 3;    // of each parameter whose gradient is checked
 
 struct Model {
   explicit Model(const Job& job, at::ScalarType type = at::kFloat)
@@ -233,7 +234,8 @@ class Checks {
       if (named.name.rfind("pe.", 0) != 0) continue;
       const at::Tensor values = named.tensor.flatten();
       const at::Tensor own = gradient.narrow(0, OffsetOf(model, named.tensor), values.numel());
-      if (Largest(own) == 0) idle += (idle.empty() ? "" : ", ") + named.name;
+      if (Largest(own) <= kNoInfluence * Largest(gradient))
+        idle += (idle.empty() ? "" : ", ") + named.name;
       const double error = WorstDifference(model, tokens, values, own);
       if (error > worst) {
         worst = error;

@@ -153,7 +153,7 @@ TEST(SheetReaderTest, ErrorsSayWhereAndWhatIsAllowed) {
               HasSubstr("sheet.yaml:3:1: unknown key of a claim sheet \"claim\"; did you mean "
                         "claims?"));
   EXPECT_THAT(ReadError("name: s\nsweep: t.yaml\nclaims: []\n"),
-              HasSubstr("sheet.yaml:3:9: claims must be a list of 1 to 1000 claims"));
+              HasSubstr("sheet.yaml:3:9: claims must be a list of 1 to 1000 claims; it has 0"));
   EXPECT_THAT(ReadError("7"), HasSubstr("a claim sheet must be a map, not 7"));
   EXPECT_THAT(OfClaim("{id: a}"), HasSubstr("4:5: a claim needs exactly one of above, between"));
   EXPECT_THAT(OfClaim("{id: a, near: {metric: test_accuracy, a: pe=a, b: pe=b, within: 5}}"),

@@ -64,7 +64,7 @@ TEST(Address, NamesWhatIsWrongAndWhatIsAllowed) {
       {"::1:5", "needs brackets"},
       {"[x]:5", "\"x\" is not an IPv6 address"},
       {"ho st:5", "\"ho st\" is not a host name"},
-      {"http://host:5", "needs brackets"},
+      {"http://host:5", "leave out \"http://\""},
       {"unix:", "the path of the socket is empty"},
       {"unix:" + std::string(108, 'x'), "the path has 108 bytes and a socket's at most 107"}};
   for (const auto& wrong : cases) {
