@@ -68,6 +68,22 @@ class CommandLine(Case):
         self.assertEqual(len(data["lacking"]), sum(len(cell["jobs"]) for cell in data["cells"]))
         self.assertEqual((data["heads"], data["layers"], data["curves"]["series"]), ([], [], []))
 
+    @unittest.skipUnless(browser.CHROMIUM, browser.MISSING)
+    def test_ablations_of_seeds_at_chance_are_not_called_missing(self):
+        make_database(self.db, SWEEP, "--set", "train.epochs=2", "--set", "seed=0")
+        connection = sqlite3.connect(self.db)
+        connection.execute("UPDATE analyses SET intact_correct = CAST(total * chance AS INTEGER)")
+        connection.execute("UPDATE deposit_indices SET max_drop = NULL")  # then it is not defined
+        connection.commit()
+        connection.close()
+        self.ok(self.pelab_db("report", "made-up"))
+        with browser.Page() as page:
+            page.open(self.folder / "report.html")
+            page.wait("typeof pelabReport !== 'undefined'")
+            layers = page.evaluate("document.querySelector('#layers').innerText")
+            self.assertIn("No seed stands out from chance", layers)
+            self.assertNotIn("No head ablation is stored", layers)
+
     def shown_commands(self, page):
         texts = page.evaluate("[...document.querySelectorAll('main code, main pre')].map((element) "
                               "=> element.textContent)")
