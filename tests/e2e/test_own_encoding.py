@@ -45,6 +45,11 @@ class Check(OwnEncoding):
                  def distance_bias(self, layer: int, length: int):
                      return self.scale * 0.0 + torch.ones(4, 2 * length - 1)
                  """, "influence", "pe.scale"),
+                # One number for all keys changes no weight; only rounding gives it a gradient.
+                ("""
+                 def distance_bias(self, layer: int, length: int):
+                     return self.scale * torch.ones(4, 2 * length - 1)
+                 """, "influence", "pe.scale"),
                 ("""
                  def distance_bias(self, layer: int, length: int):
                      rows = torch.ones(4, 2 * length - 1)
