@@ -138,14 +138,6 @@ render::Json CellsJson(const std::vector<experiment::Cell>& cells) {
   return rows;
 }
 
-using Overrides = google::protobuf::RepeatedPtrField<v1::Override>;
-
-std::map<std::string, std::string> ByField(const Overrides& overrides) {
-  std::map<std::string, std::string> values;
-  for (const v1::Override& override : overrides) values[override.field()] = override.value();
-  return values;
-}
-
 // A sweep of this name that has another document is a reason to refuse this one. The coordinator
 // says so at the submission.
 void NoteOtherDocument(const Context& context, const Document& document) {
@@ -157,15 +149,15 @@ void NoteOtherDocument(const Context& context, const Document& document) {
   const auto source = FindSource(context.options);
   if (!source.ok()) return;
   const auto sweep = (*source)->Sweep(document.sweep.name());
-  if (!sweep.ok() || (sweep->document() == document.text &&
-                      ByField(sweep->overrides()) == ByField(document.overrides))) {
+  if (!sweep.ok()) return;
+  if (sweep->document() == document.text &&
+      rpc::ByField(sweep->overrides()) == rpc::ByField(document.overrides)) {
     return;
   }
   context.err(Concat("note: sweep ", sweep->sweep_id(),
-                     " has this name and another document or "
-                     "other overrides, so this one will be refused: give it a name of its own "
-                     "(--name NAME), make it another sweep of that name (--new), or add seeds "
-                     "with pelab extend ",
+                     " has this name and another document or other overrides, so this one will be "
+                     "refused: give it a name of its own (--name NAME), make it another sweep of "
+                     "that name (--new), or add seeds with pelab extend ",
                      sweep->sweep_id(), "\n"));
 }
 

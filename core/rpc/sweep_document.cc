@@ -50,6 +50,13 @@ absl::StatusOr<experiment::Sweep> ParseSweepDocument(
   return ToStatus(result.violations);
 }
 
+std::map<std::string, std::string> ByField(
+    const google::protobuf::RepeatedPtrField<v1::Override>& overrides) {
+  std::map<std::string, std::string> values;
+  for (const v1::Override& override : overrides) values[override.field()] = override.value();
+  return values;
+}
+
 absl::Status ToStatus(const std::vector<experiment::Violation>& violations) {
   v1::Violations all;
   for (const experiment::Violation& violation : violations) {

@@ -3,6 +3,7 @@
 // stores it, so both report the same violations. Pure: thread-safe.
 #pragma once
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -21,6 +22,10 @@ absl::StatusOr<experiment::Sweep> ParseSweepDocument(
 // of earlier versions have such names.
 absl::StatusOr<experiment::Sweep> ParseNewSweepDocument(
     const std::string& document, const google::protobuf::RepeatedPtrField<v1::Override>& overrides);
+
+// The value of each field that the overrides set; the last one counts.
+std::map<std::string, std::string> ByField(
+    const google::protobuf::RepeatedPtrField<v1::Override>& overrides);
 
 // INVALID_ARGUMENT with the first hundred of the violations.
 absl::Status ToStatus(const std::vector<experiment::Violation>& violations);

@@ -209,20 +209,12 @@ absl::Status SweepsService::ExpandAgain(std::int64_t sweep_id) {
 
 namespace {
 
-using Overrides = google::protobuf::RepeatedPtrField<v1::Override>;
-
-std::map<std::string, std::string> ByField(const Overrides& overrides) {
-  std::map<std::string, std::string> values;
-  for (const v1::Override& override : overrides) values[override.field()] = override.value();
-  return values;
-}
-
 // "another document", "other content of decay.pt", "other overrides", or several of them.
 std::string WhatDiffers(const v1::Sweep& row, const v1::SubmitRequest& request) {
   std::vector<std::string> parts;
   if (row.document() != request.document()) parts.push_back("another document");
-  std::map<std::string, std::string> before = ByField(row.overrides());
-  std::map<std::string, std::string> now = ByField(request.overrides());
+  std::map<std::string, std::string> before = rpc::ByField(row.overrides());
+  std::map<std::string, std::string> now = rpc::ByField(request.overrides());
   for (auto at = before.begin(); at != before.end();) {
     const auto same_field = now.find(at->first);
     const bool is_file = at->first.starts_with(experiment::kFileOverride);
