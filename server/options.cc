@@ -8,7 +8,6 @@
 #include "absl/strings/str_cat.h"
 #include "core/base/build_info.h"
 #include "core/base/duration.h"
-#include "core/base/standard_descriptors.h"
 #include "core/base/status.h"
 #include "core/base/utf8.h"
 #include "core/rpc/cli_options.h"
@@ -236,13 +235,7 @@ std::optional<int> ParseCommandLine(int argc, char** argv, ServerOptions& option
       ->type_name("N");
   rpc::AddServerSecurityFlags(app, &options.coordinator.security);
   rpc::AddLoggingFlags(app, &options.log);
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& error) {
-    if (error.get_exit_code() == 0) return FlushStandardOutput("pelab-server", app.exit(error));
-    std::fprintf(stderr, "pelab-server: %s (try --help)\n", error.what());
-    return 2;
-  }
+  if (const auto status = rpc::ParseFlags(app, argc, argv)) return status;
   if (const absl::Status status = Read(words, options.coordinator); !status.ok()) {
     std::fprintf(stderr, "pelab-server: %s\n", Escape(std::string(status.message())).c_str());
     return 2;

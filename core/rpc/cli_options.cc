@@ -1,7 +1,12 @@
 #include "core/rpc/cli_options.h"
 
 #include <CLI/CLI.hpp>
+#include <cstdio>
+#include <string>
+#include <vector>
 
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "core/base/standard_descriptors.h"
 
 namespace pelab::rpc {
@@ -11,8 +16,17 @@ std::optional<int> ParseFlags(CLI::App& app, int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
-    const int status = app.exit(error) == 0 ? 0 : kUsageExitCode;
-    return FlushStandardOutput(app.get_name().c_str(), status);
+    const std::string name = app.get_name();
+    if (error.get_exit_code() == 0) return FlushStandardOutput(name.c_str(), app.exit(error));
+    // In the order in which they were typed; CLI11 turns it round.
+    const std::vector<std::string> extras = app.remaining(/*recurse=*/true);
+    const std::string message =
+        error.get_exit_code() == static_cast<int>(CLI::ExitCodes::ExtrasError) && !extras.empty()
+            ? absl::StrCat("unexpected argument", extras.size() > 1 ? "s" : "", ": ",
+                           absl::StrJoin(extras, " "))
+            : std::string(error.what());
+    std::fprintf(stderr, "%s: %s (see %s --help)\n", name.c_str(), message.c_str(), name.c_str());
+    return kUsageExitCode;
   }
   return std::nullopt;
 }

@@ -398,22 +398,30 @@ absl::Status UnknownField(const std::string& name) {
   for (const ColumnType& column : TypedColumns()) known.push_back(column.name);
   known.insert(known.end(), {kGap, kEpochsTo});
   known.insert(known.end(), std::begin(kIndices), std::end(kIndices));
+  const std::vector<std::string_view> columns = known;
   for (const catalog::Field& field : catalog::Fields()) {
     if (catalog::IsAnalysisField(field)) continue;
     bool repeated = false;
     for (std::string_view k : known) repeated = repeated || k == field.name;
     if (!repeated) known.push_back(field.name);
   }
-  const std::string_view near = catalog::DidYouMean(name, known);
+  std::string_view near = catalog::DidYouMean(name, known);
+  if (near.empty()) {  // lr is train.lr
+    const auto ends_so = [&](std::string_view k) { return k.ends_with("." + name); };
+    const auto of_group = std::find_if(known.begin(), known.end(), ends_so);
+    if (of_group != known.end()) near = *of_group;
+  }
   if (near.empty() && name.substr(0, 3) == "pe.") {
     return absl::InvalidArgumentError(Concat(
         "unknown field \"", name,
         "\" in a condition; `pelab catalog field` lists those of encodings; the options of an "
         "own encoding are one field, pe.options: pe.options=alpha=0.5"));
   }
-  return absl::InvalidArgumentError(Concat(
-      "unknown field \"", name, "\" in a condition; ",
-      near.empty() ? Concat("known: ", Join(known, ", ")) : Concat("did you mean ", near, "?")));
+  return absl::InvalidArgumentError(
+      Concat("unknown field \"", name, "\" in a condition; ",
+             near.empty() ? Concat("known: ", Join(columns, ", "),
+                                   ", and the fields that `pelab catalog field` lists")
+                          : Concat("did you mean ", near, "?")));
 }
 
 }  // namespace

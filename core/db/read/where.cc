@@ -28,8 +28,9 @@ struct OperatorText {
 constexpr OperatorText kOperators[] = {
     {"!=", Operator::kNotEqual},    {"!~", Operator::kMatchesNot},
     {"<=", Operator::kLessOrEqual}, {">=", Operator::kGreaterOrEqual},
-    {"=", Operator::kEqual},        {"<", Operator::kLess},
-    {">", Operator::kGreater},      {"~", Operator::kMatches}};
+    {"==", Operator::kEqual},       {"=", Operator::kEqual},
+    {"<", Operator::kLess},         {">", Operator::kGreater},
+    {"~", Operator::kMatches}};
 
 bool IsSpace(char c) { return std::isspace(static_cast<unsigned char>(c)) != 0; }
 bool IsNameCharacter(char c) {
