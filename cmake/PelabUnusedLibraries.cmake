@@ -4,18 +4,20 @@
 
 # pelab_stand_ins(LIBRARY FOLDER RESULT): writes into FOLDER an empty library for each that LIBRARY
 # asks for and does not use, with its name. RESULT gets their paths. It is empty, and so is FOLDER,
-# if every library is used or if another one of the process would miss a symbol.
+# if every library is used or if another one of the process would miss a symbol. Libraries that
+# pelab links itself stay, because a program may need them beside LibTorch.
 function(pelab_stand_ins library folder result)
   set(${result} "" PARENT_SCOPE)
   file(REMOVE_RECURSE ${folder})
   execute_process(COMMAND ldd -u ${library} OUTPUT_VARIABLE unused ERROR_QUIET)
   string(REGEX MATCHALL "/[^ \t\n]+\\.so[^ \t\n]*" unused "${unused}")
-  if(NOT unused)
-    return()
-  endif()
+  set(made)
   file(MAKE_DIRECTORY ${folder})
   foreach(path IN LISTS unused)
     get_filename_component(name ${path} NAME)
+    if(name MATCHES "^lib(absl_.*|crypto|curl|fmt|grpc.*|protobuf|spdlog|sqlite3|ssl|z|zip)\\.so")
+      continue()
+    endif()
     execute_process(
       COMMAND ${CMAKE_CXX_COMPILER} -shared -nostdlib -s -Wl,--no-as-needed
               -Wl,-z,relro,-z,now,-soname,${name} -lc -o ${folder}/${name} -x c++ /dev/null
