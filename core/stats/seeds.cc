@@ -48,6 +48,9 @@ double Mean(std::span<const double> values) {
 
 std::optional<double> SampleSd(std::span<const double> values) {
   if (values.size() < 2) return std::nullopt;
+  // The rounded mean of equal values may differ from each of them.
+  const auto equals_first = [&](double value) { return value == values.front(); };
+  if (std::all_of(values.begin(), values.end(), equals_first)) return 0;
   const double mean = Mean(values);
   double squares = 0;
   for (const double value : values) squares += (value - mean) * (value - mean);

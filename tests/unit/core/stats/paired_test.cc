@@ -27,6 +27,9 @@ TEST(PairedTTest, NothingIsKnownOfOnePairOrOfEqualOnes) {
   EXPECT_FALSE(PairedT({}).has_value());
   EXPECT_FALSE(PairedT(std::vector<double>{0.5}).has_value());
   EXPECT_FALSE(PairedT(std::vector<double>{0.25, 0.25, 0.25}).has_value());
+  // The rounded mean of these differs from each of them.
+  EXPECT_FALSE(PairedT(std::vector<double>{0.012, 0.012, 0.012}).has_value());
+  EXPECT_FALSE(PairedT(std::vector<double>(5, 0.028)).has_value());
 }
 
 TEST(McNemarTest, AgainstTheBinomialTest) {

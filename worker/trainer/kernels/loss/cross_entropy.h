@@ -5,7 +5,7 @@
 //                                of the mean loss; N: the scored rows of the whole batch
 //
 // A row is right if the largest logit is that of its class. Of equal logits the first counts, and
-// NaN counts as the largest, as in at::argmax. Rows of the ignored class are not scored: loss 0,
+// NaN counts as the largest, as in at::argmax. Rows of the ignored label are not scored: loss 0,
 // not right, gradient 0.
 //
 // Letters: M members (members.h), B rows of each, C classes. Every pointer is to device memory.
@@ -36,8 +36,8 @@ struct CrossEntropy {
   std::int64_t rows = 0;                 // B
   std::int64_t classes = 0;              // C
   const Element* logits = nullptr;       // z (M, B, C)
-  const std::int64_t* labels = nullptr;  // c (M, B): the ignored class, or 0 … C-1
-  std::int64_t ignored = -1;             // the class that is not scored; negative: none
+  const std::int64_t* labels = nullptr;  // c (M, B): 0 … C-1, or `ignored`
+  std::int64_t ignored = -1;             // rows of this label are not scored; it may be negative
   // N (M), from CountScoredOnCuda for the whole batch; these rows may be a part of it. 0 acts as 1.
   const std::int64_t* batch = nullptr;
   float* loss = nullptr;               // (M, B)

@@ -43,7 +43,7 @@ __global__ void __launch_bounds__(kEntropyThreads) CrossEntropyKernel(CrossEntro
   if (row >= p.rows) return;
   const Element* const logits = p.logits + row * p.classes;
   const std::int64_t label = p.labels[row];
-  const bool scored = p.ignored < 0 || label != p.ignored;
+  const bool scored = label != p.ignored;
 
   Largest largest = {0, -1};
   for (std::int64_t j = lane; j < p.classes; j += kWarpLanes) {
@@ -94,7 +94,7 @@ __global__ void __launch_bounds__(kThreads)
   PELAB_SHARED(std::int64_t, counts, kTallyThreads);
   std::int64_t count = 0;
   for (std::int64_t row = threadIdx.x; row < rows; row += kThreads) {
-    count += ignored < 0 || labels[row] != ignored ? 1 : 0;
+    count += labels[row] != ignored ? 1 : 0;
   }
   count = BlockSum(count, counts);
   if (threadIdx.x == 0) batch[blockIdx.z] = count;
@@ -112,7 +112,7 @@ __global__ void __launch_bounds__(kTallyThreads) TallyKernel(CrossEntropy<Elemen
   for (std::int64_t row = threadIdx.x; row < p.rows; row += kTallyThreads) {
     loss += p.loss[row];
     correct += p.correct[row];
-    scored += p.ignored < 0 || p.labels[row] != p.ignored ? 1 : 0;
+    scored += p.labels[row] != p.ignored ? 1 : 0;
   }
   loss = BlockSum(loss, losses);
   correct = BlockSum(correct, rights);

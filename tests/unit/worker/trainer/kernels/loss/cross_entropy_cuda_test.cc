@@ -39,6 +39,8 @@ void Launch(const CrossEntropy<Element>& p) {
   cuda_emulation::Launch({1, 1, members}, {kTallyThreads}, 0, TallyKernel<Element>, p);
 }
 
+constexpr std::int64_t kNone = -100;  // no row is ignored
+
 // A batch with room for its results.
 template <class Element>
 struct Batch {
@@ -50,7 +52,7 @@ struct Batch {
         gradient(rows * classes) {
     std::mt19937 random(2 * seed + 2);
     for (std::int64_t& label : labels)
-      label = random() % 3 == 0 && ignored >= 0 ? ignored : random() % classes;
+      label = random() % 3 == 0 && ignored != kNone ? ignored : random() % classes;
     p = {1,       rows,        classes,        logits.data(),   labels.data(), ignored,
          &scored, loss.data(), correct.data(), gradient.data(), &sums};
   }
@@ -120,7 +122,8 @@ void ExpectBatch(std::int64_t rows, std::int64_t classes, std::int64_t ignored) 
 
 TYPED_TEST(CrossEntropyCuda, Batches) {
   for (const std::int64_t classes : {1, 2, 31, 33, 70, 101, 574}) {
-    ExpectBatch<TypeParam>(7, classes, -100);
+    ExpectBatch<TypeParam>(7, classes, kNone);
+    ExpectBatch<TypeParam>(11, classes, -1);  // positions without a target have this label
     if (classes > 1) ExpectBatch<TypeParam>(9, classes, 0);
   }
   ExpectBatch<TypeParam>(700, 5, 3);  // more rows than the summing block has threads
@@ -128,7 +131,7 @@ TYPED_TEST(CrossEntropyCuda, Batches) {
 
 // The first of equal logits counts: rows of equal logits, with each of them as the label.
 TYPED_TEST(CrossEntropyCuda, FirstOfEqualLogits) {
-  Batch<TypeParam> batch(80, 80, -1);
+  Batch<TypeParam> batch(80, 80, kNone);
   std::fill(batch.logits.begin(), batch.logits.end(), TypeParam{});
   for (std::int64_t r = 0; r < 80; ++r) {
     batch.labels[r] = r;
@@ -140,7 +143,7 @@ TYPED_TEST(CrossEntropyCuda, FirstOfEqualLogits) {
 
 // Like at::argmax: NaN counts as largest, and the first of several counts.
 TYPED_TEST(CrossEntropyCuda, NotANumber) {
-  Batch<TypeParam> batch(1, 70, -1);
+  Batch<TypeParam> batch(1, 70, kNone);
   for (const std::int64_t j : {40, 69}) SetElement(&batch.logits[j], kNan);
   batch.labels[0] = 40;
   batch.Run();
@@ -173,7 +176,7 @@ TYPED_TEST(CrossEntropyCuda, NothingScored) {
 
 // Logits for which a plain sum of exponentials would overflow.
 TYPED_TEST(CrossEntropyCuda, LargeLogits) {
-  Batch<TypeParam> batch(1, 3, -1);
+  Batch<TypeParam> batch(1, 3, kNone);
   const float logits[] = {20000, 20000, -20000};
   for (int j = 0; j < 3; ++j) SetElement(&batch.logits[j], logits[j]);
   batch.labels[0] = 1;
@@ -206,10 +209,10 @@ TYPED_TEST(CrossEntropyCuda, PartsInPlace) {
 }
 
 TYPED_TEST(CrossEntropyCuda, EvaluationWantsNoGradient) {
-  Batch<TypeParam> batch(6, 33, -1);
+  Batch<TypeParam> batch(6, 33, kNone);
   batch.p.gradient = nullptr;
   batch.Run();
-  Batch<TypeParam> whole(6, 33, -1);
+  Batch<TypeParam> whole(6, 33, kNone);
   whole.Run();
   EXPECT_EQ(batch.loss, whole.loss);
   EXPECT_EQ(batch.sums.correct, whole.sums.correct);
@@ -289,7 +292,7 @@ void ExpectMembersAsAlone(const std::vector<std::int64_t>& ends, std::int64_t cl
 
 TYPED_TEST(CrossEntropyCuda, Members) {
   for (const std::int64_t classes : {1, 2, 31, 33, 70, 574}) {
-    ExpectMembersAsAlone<TypeParam>({7}, classes, -100, false);
+    ExpectMembersAsAlone<TypeParam>({7}, classes, kNone, false);
     ExpectMembersAsAlone<TypeParam>({9}, classes, 0, true);
   }
   ExpectMembersAsAlone<TypeParam>({700}, 5, 3, false);
