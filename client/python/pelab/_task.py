@@ -136,7 +136,8 @@ def load_task(path: str | os.PathLike[str]) -> dict[str, Any]:
     """Reads a file of data as the arguments of save_task, to change some of them:
 
         data = pelab.load_task("data.safetensors")
-        data["targets"] = 16 - data["targets"]
+        labels = data["targets"]  # one for each example
+        data["targets"] = labels.min() + labels.max() - labels
         pelab.save_task("turned.safetensors", **data | {"name": "turned"})
     """
     try:
