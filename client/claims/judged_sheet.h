@@ -21,7 +21,7 @@ struct JudgedSheet {
   std::string source;  // of the results, for people
   std::vector<claims::Evidence> evidence;
   std::vector<claims::Judgement> judgements;
-  // Another sheet that is registered under the name of this one, which is not.
+  // A different registered sheet with the same name, if this sheet is not registered.
   std::optional<v1::SheetRow> namesake;
   // If no claim has a seed: the first seed that is complete for some claim. It does not count,
   // since an earlier one is missing.
@@ -50,7 +50,8 @@ absl::StatusOr<JudgedSheet> JudgeRegistered(DataSource& source, const v1::Sheet&
 absl::StatusOr<std::optional<v1::Sheet>> FindRegistered(DataSource& source,
                                                         const std::string& sheet);
 
-// The same for what somebody wrote where a file could stand, too: an error if there is neither.
+// The registered sheet `name`, where the argument could also have been a file. If there is no such
+// sheet: NOT_FOUND, with a message that says that there is no such file either.
 absl::StatusOr<v1::Sheet> RegisteredOrNoFile(DataSource& source, const std::string& name);
 
 }  // namespace pelab::client

@@ -23,7 +23,7 @@ struct Budget {
 
 struct SettleOptions {
   Budget budget;
-  bool any_seeds = false;  // the seeds count from 0, although some may be stored
+  bool any_seeds = false;  // begin at the sheet's first_seed, even if seeds are stored
   int slots = 0;           // that a round gives something to do; 0: those that are there
 };
 

@@ -37,8 +37,9 @@ class RowStream {
   // reading.
   absl::Status EndPage();
 
-  // Ends the stream; `status` is the result of reading. If JSON rows were already written, an error
-  // becomes the last member of the value, "error", and determines the exit status.
+  // Ends the stream; `status` is the result of reading. Call EndPage after the last row first: JSON
+  // rows that it has not written are lost. If JSON rows were already written, an error becomes the
+  // last member of the value, "error", and determines the exit status.
   absl::StatusOr<int> Finish(const absl::Status& status);
 
  private:

@@ -64,8 +64,7 @@ BindResult Bind(const Sheet& sheet, const experiment::Sweep& sweep);
 // sweep does not ask for the analysis that the claim is about.
 absl::Status CheckCanBeSettled(const BoundSheet& sheet);
 
-// A sheet's identity: the SHA-256 of the sheet's bytes, a NUL, and the bytes of its
-// sweep.
+// A sheet's identity: the SHA-256 of the sheet's bytes, a NUL, and the bytes of its sweep.
 std::string HashOf(const std::string& sheet_document, const std::string& sweep_document);
 
 }  // namespace pelab::claims

@@ -38,8 +38,9 @@ struct SideEvidence {
   double log_e = 0;
 };
 
-// The evidence of the eligible seeds, taken in the order of their numbers up to the first one that
-// is not complete. What completes first may depend on the outcome, so a later seed has to wait.
+// The complete seeds in the order of their numbers, up to the first seed that is not complete.
+// `seeds` also has the seeds that are not eligible; the sign counts leave them out. A later seed
+// waits, because the order of completion may depend on the outcome.
 struct Evidence {
   std::vector<SeedEvidence> seeds;
   std::vector<SideEvidence> holds;  // as BoundClaim::holds
@@ -52,14 +53,14 @@ std::vector<EValues> EValuesOf(std::span<const Evidence> claims);
 // The positions of the cells of all the claim's statistics, each once, ascending.
 std::vector<std::size_t> CellsOf(const BoundClaim& claim);
 
-// Weighs the seeds first_seed … end_seed - 1, without those for pilots. A claim waits
-// for the analyses of the seed that its metrics need.
+// Weighs the seeds first_seed … end_seed - 1, without pilot seeds. A seed is complete when its jobs
+// and the analyses for the claim's metrics are.
 Evidence Weigh(const BoundSheet& sheet, const BoundClaim& claim, const Outcomes& outcomes,
                std::int64_t first_seed, std::int64_t end_seed);
 
 // The size of one statistic of a claim, which is shown beside the verdict.
 struct Estimate {
-  std::int64_t n = 0;  // seeds with a finite value
+  std::int64_t n = 0;  // eligible seeds with a finite value
   std::optional<double> mean;
   std::optional<double> t_half_width;  // 95 %, of a fixed n
   stats::MedianLimits median;          // 95 % at any time

@@ -25,7 +25,7 @@ inline constexpr double kFutileChance = 0.05;
 enum class Standing {
   kOpen,
   kDecided,
-  kAllSeeds,  // it has max_seeds
+  kAllSeeds,  // it has max_seeds, or every seed below kFirstPilotSeed
   kFutile,    // it is unlikely to be decided by max_seeds
 };
 std::string NameOf(Standing standing);  // "open", "decided", "all seeds", "futile"
@@ -57,7 +57,7 @@ struct Round {
 };
 
 // The round after `last` (nullptr: none was begun), in which the claims stand as in `states`, one
-// for each bound claim. nullopt if no claim is open.
+// for each bound claim. nullopt if no claim is open or no seeds are left.
 std::optional<Round> NextRound(const BoundSheet& sheet, const Registration& registration,
                                const Round* last, std::span<const ClaimState> states);
 
@@ -70,8 +70,8 @@ struct OpenCell {
 std::vector<OpenCell> OpenCellsOf(const BoundSheet& sheet, const Round& round,
                                   std::span<const ClaimState> states, const Outcomes& outcomes);
 
-// The states after a round of which every cell is complete. `before` are those after the round
-// before it; in the first round none but open ones.
+// The states after `round`, whose cells must all be complete. `before` has one state per claim:
+// those after the previous round, or all open before the first round.
 std::vector<ClaimState> Conclude(const BoundSheet& sheet, const Registration& registration,
                                  const Round& round, std::span<const ClaimState> before,
                                  const Outcomes& outcomes);

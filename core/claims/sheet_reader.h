@@ -15,8 +15,7 @@ struct SheetResult {
 };
 
 // Reads everything that can be read and reports every part that cannot, with line and column.
-// Conditions and fields are checked in their form alone: which cells they choose is for
-// binding.h.
+// Conditions and fields are checked in their form alone: binding.h checks which cells they choose.
 SheetResult ReadSheet(std::string_view document);
 
 }  // namespace pelab::claims

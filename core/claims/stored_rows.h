@@ -37,8 +37,8 @@ inline bool HasEnded(const v1::JobRow& row) {
          row.state() == v1::JOB_STATE_CANCELLED;
 }
 
-// The rows of a registered sheet: the own jobs of its sweep. A job that somebody makes again is
-// another job: it takes no part in what the sheet has found, and has none to come.
+// The rows of a registered sheet: the own jobs of its sweep. A later generation of a job does not
+// count for the sheet. `source` also needs Artifacts.
 template <typename Source>
 absl::StatusOr<StoredRows> LoadOwnRows(Source& source, std::int64_t sweep_id, const Sheet& sheet) {
   v1::JobFilter filter;

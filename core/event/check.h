@@ -17,7 +17,7 @@ namespace pelab::event {
 // stored values overflows.
 inline constexpr int kMostLayers = 64;                        // as model.layers
 inline constexpr int kMostHeads = 128;                        // of a layer, as model.heads
-inline constexpr std::int64_t kMostExamples = 2'000'000'000;  // task.train_ and test_examples
+inline constexpr std::int64_t kMostExamples = 2'000'000'000;  // of training, and of the test
 inline constexpr std::int64_t kMostThreads = 1024;            // as pelab-trainer --threads
 inline constexpr std::int64_t kMostMicroBatch = 1 << 30;      // as --micro-batch, in examples
 inline constexpr std::int64_t kMostPacking = 64;              // jobs that one trainer runs

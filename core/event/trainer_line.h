@@ -44,8 +44,9 @@ struct UnknownLine {
 using TrainerLine = std::variant<FactLine, CheckpointLine, DoneLine, ErrorLine, UnknownLine>;
 
 // Parses one line. `job` is the name that the line must carry, `directory` the trainer's --workdir.
-// INVALID_ARGUMENT if the line is not JSON, if a member is missing or has the wrong type, or if its
-// numbers contradict each other; the message says which.
+// INVALID_ARGUMENT if the line is not JSON, if a member is missing or has the wrong type, if its
+// numbers contradict each other, if the job's name is another one, or if the file of an analysis
+// cannot be read or is too long; the message says which.
 absl::StatusOr<TrainerLine> ParseTrainerLine(absl::string_view line, absl::string_view job,
                                              const std::string& directory);
 

@@ -62,6 +62,7 @@ stats::SeedResult ResultOf(const v1::JobRow& row, const Metric& metric,
 void ClipShare(stats::SeedSummary& summary);
 
 // Splits the table into one group per job, with the seed among the values: "rope distance seed 0".
+// Only for metrics of the job's row: values from curves and analyses become missing.
 void OneSeedEach(CellTable& table);
 
 // "t" or "bootstrap".

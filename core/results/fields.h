@@ -73,7 +73,8 @@ std::vector<std::string> TellingColumns(const std::vector<const Fields*>& all);
 // The fields that differ within one group of rows, by the same rule.
 std::set<std::string> MixedFields(const std::vector<const Fields*>& rows);
 
-// INVALID_ARGUMENT for a name that no job can have; the message lists the known ones.
+// INVALID_ARGUMENT for a name that no job can have. The message suggests a similar name and refers
+// to `pelab catalog field`.
 absl::Status CheckFieldNames(const std::vector<std::string>& names);
 
 }  // namespace pelab::results

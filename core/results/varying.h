@@ -12,8 +12,8 @@
 
 namespace pelab::results {
 
-// The only place that decides which settings appear in tables and lines about jobs. It takes the
-// settings of TellingColumns, so that a job is labeled like its group in `pelab results`.
+// Chooses the settings that the client's tables and lines about jobs show. It takes the settings of
+// TellingColumns, so that a job is labeled like its group in `pelab results`.
 class Varying {
  public:
   // Refers to `jobs`, which must outlive it.

@@ -25,9 +25,9 @@ absl::StatusOr<std::string> CheckToken(std::string token, absl::string_view sour
 // Reads a token file, which has the token as its only line.
 absl::StatusOr<std::string> ReadTokenFile(const std::string& path);
 
-// The token that a file holds now, for whoever checks it and for whoever sends it. Whoever replaces
-// the file makes the old token worthless within a second, without a restart. If the new file holds
-// no token, the old token stays and the log says so.
+// The token that a file holds now, for servers and clients. After the file is replaced, the old
+// token stops working within a second, without a restart. If the new file holds no token, the old
+// token stays and the log says so.
 class TokenFile {
  public:
   // Errors are those of ReadTokenFile. Warns in the log if every user of this host can read it.

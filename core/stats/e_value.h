@@ -36,8 +36,8 @@ double LogMeanEValue(std::span<const double> logs);
 
 // The probability that LogEValue reaches `log_threshold` at some number of observations up to
 // `most_trials`, given those in `now`. It is 1 if it is reached already. The next observation is a
-// success with probability (k + 1) / (n + 2): the posterior predictive of a uniform prior. Takes
-// time and memory in proportion to the square and to the number of the observations to come.
+// success with probability (k + 1) / (n + 2): the posterior predictive of a uniform prior. Time
+// grows with the square of the number of observations to come, memory with the number.
 double ChanceOfReaching(double log_threshold, const SignCount& now, std::int64_t most_trials);
 
 }  // namespace pelab::stats

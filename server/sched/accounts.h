@@ -25,8 +25,8 @@ class Account {
   std::size_t Left() const;
   bool MayStart() const { return Left() != 0; }
   // Whether its next job comes before that of `other`, both of one priority: it has fewer running
-  // jobs for its share, or as many and got its last slot earlier. Otherwise one of two principals
-  // would never get the only slot.
+  // jobs for its share, or as many and got its last slot earlier. Without the second rule, one of
+  // two principals might never get the only slot.
   bool ComesBefore(const Account& other) const;
   // The limit because of which nothing may start, its use and who raises it, in words. Empty if
   // jobs may start.
@@ -65,8 +65,8 @@ class Accounts {
   // A job of the account gets a slot. It counts from now on, while its assignment is being stored.
   void Start(Account& account);
 
-  // The accounts whose budget of GPU seconds has been spent since the last call, or since Set told
-  // how much it is.
+  // The accounts whose budget of GPU seconds has been spent since the last call. A budget that is
+  // spent already when it is set is not reported.
   std::vector<const Account*> NewlySpent();
 
   // GPU seconds that ended attempts were charged for, by principal.

@@ -8,7 +8,7 @@ struct Allowance {
   double share = 1;
   int max_slots = 0;       // most jobs of its sweeps that run at a time; 0: no limit
   double gpu_seconds = 0;  // once used, none of its jobs starts any more; 0: no limit
-  // By its attempts that have ended. It never becomes less.
+  // GPU seconds that its ended attempts have used. Never decreases.
   double gpu_seconds_used = 0;
 };
 

@@ -130,7 +130,7 @@ struct SchedulerFigures {
 // An attempt that has ended.
 struct EndedAttempt {
   const store::Assignment& assignment;
-  std::int64_t sweep_id = 0;  // for which it ran; 0: for none any more
+  std::int64_t sweep_id = 0;  // for which it ran; 0: no sweep claims its job any more
   std::string worker_id;
   std::string worker;  // as people see it
   state::Outcome outcome = state::Outcome::kLost;
@@ -185,9 +185,9 @@ class Scheduler {
   void Heartbeat(const std::string& worker_id, const WorkerLink* link,
                  const std::vector<store::Held>& held);
   // Keeps the current load of the worker's GPUs for Workers(), and their errors for Figures(). No
-  // two loads may be of one device, nor two errors of one device have the same number. Each
-  // new device and number makes a series of its own in scrapes, so a worker has kSeriesOfWorker of
-  // each, and what it says of further ones is dropped.
+  // two loads may be of one device, nor two errors of one device have the same number. Each new
+  // device and number makes a series of its own in scrapes, so at most kSeriesOfWorker of each are
+  // kept per worker; further ones are dropped.
   void SetLoads(const std::string& worker_id, const WorkerLink* link, std::vector<DeviceLoad> loads,
                 std::vector<GpuErrors> errors);
   // The worker's stream has ended. Its attempts stay until their leases run out.
@@ -195,11 +195,11 @@ class Scheduler {
   // The worker is ending and holds no attempts.
   void Goodbye(const std::string& worker_id, const WorkerLink* link);
 
-  // Workers with this display name are gone, because of `why`: their connections are closed, and
-  // their attempts end at once. Those that they have reported are lost; the others are preempted,
-  // which counts as no loss. Returns how many attempts that are,
-  // without those whose assignment is being stored: they end as soon as it is.
-  // A worker that lives all the same connects again, and is told to drop them.
+  // Declares the workers with this display name gone; `why` is for messages. Closes their
+  // connections and ends their attempts at once: as lost if the worker has reported them, otherwise
+  // as preempted, which counts as no loss. Returns the number of these attempts. An attempt that is
+  // still being stored ends later and is not counted. If such a worker is alive, it connects again
+  // and is told to drop its attempts.
   int WorkerGone(const std::string& name, const std::string& why);
 
   // Results of writes about attempts, sweeps and cancellations.
@@ -224,11 +224,12 @@ class Scheduler {
   // none are queued.
   std::string WaitingReason(std::int64_t sweep_id) const;
 
-  // Every worker that is connected or has attempts, ordered by id.
+  // Every worker that has connected, or had an open attempt, since this coordinator started. Ordered
+  // by id.
   std::vector<WorkerStatus> Workers() const;
 
-  // How many waiting jobs a slot like this one could run, and how many such slots are free. The
-  // trainer's abilities count as unknown.
+  // How many waiting jobs a slot like this one could run, and how many slots of its device kind are
+  // free. The trainer's abilities count as unknown.
   struct Demand {
     std::size_t waiting_jobs = 0;
     std::size_t free_slots = 0;

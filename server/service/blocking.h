@@ -54,9 +54,9 @@ class PendingWrite {
   absl::Status queued_;
 };
 
-// Queues one write and waits until it is durable. `then` runs on the writer thread before this
-// returns. Use it for notifications that must be in the order of the commits. `act` records who
-// does this, in the same transaction.
+// Queues one write and waits until it is durable. If the write succeeded, `then` runs on the writer
+// thread before this returns. Use it for notifications that must be in the order of the commits.
+// `act` records who does this, in the same transaction.
 inline absl::StatusOr<store::WriteResult> AppendAndWait(
     store::Journal& journal, store::Write write,
     std::function<void(const store::WriteResult&)> then = nullptr,
@@ -65,7 +65,8 @@ inline absl::StatusOr<store::WriteResult> AppendAndWait(
 }
 
 // Runs `ask` on the executor and returns its answer, or `otherwise` if the executor does not get to
-// it within `timeout`.
+// it within `timeout`. After `otherwise`, `ask` may still run: it must own what it uses, or use what
+// outlives it.
 template <typename T>
 T AskOn(sched::Executor& executor, std::function<T()> ask, T otherwise,
         absl::Duration timeout = absl::Seconds(1)) {

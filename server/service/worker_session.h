@@ -32,8 +32,8 @@ struct FleetContext {
   std::function<double()> random_unit;
 };
 
-// Handle and Ended are called by one thread at a time. The Send… methods may be called by any
-// thread.
+// Calls of Handle do not overlap, except that one may still be returning after it has called ReadOn.
+// Ended and the Send… methods may be called by any thread, also while Handle runs.
 class WorkerSession : public sched::WorkerLink, public std::enable_shared_from_this<WorkerSession> {
  public:
   void SendAssignment(const store::Assignment& assignment) override;
@@ -48,7 +48,8 @@ class WorkerSession : public sched::WorkerLink, public std::enable_shared_from_t
 
   // Sends a message over the transport. Thread-safe; must not block. Does nothing after Close.
   virtual void Send(v1::CoordinatorMessage message) = 0;
-  // Called after Handle has returned false, when the next message may be read.
+  // Reads the next message. Called once for each Handle that returns false, on any thread, perhaps
+  // before that Handle has returned.
   virtual void ReadOn() = 0;
 
   // Handles a message from the worker. Returns whether to read the next message now; if false,
@@ -77,8 +78,9 @@ class WorkerSession : public sched::WorkerLink, public std::enable_shared_from_t
   FleetContext& context_;
   const std::string principal_;
   bool gone_ = false;  // on the executor's thread only: the transport has ended
-  // For the reading thread only; set once, by the hello. Writes share it: they may wait in the
-  // session itself, so it must not keep the session alive.
+  // Set once, by the hello, on the reading thread. Work that is posted after the hello may read it
+  // on any thread. Writes share it: they may wait in the session itself, so they must not keep the
+  // session alive.
   std::shared_ptr<const std::string> worker_id_ = std::make_shared<const std::string>();
   bool unfit_ = false;  // for the reading thread only: the worker says so, and is drained
 

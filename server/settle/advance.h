@@ -58,8 +58,10 @@ class Advance {
   // `clock` and `sheets` must outlive it.
   Advance(const Clock& clock, Sheets& sheets, v1::AdvanceRequest request, Asker asker);
 
-  // NOT_FOUND if there is no such sheet. FAILED_PRECONDITION if its sweep is cancelled or deleted.
-  // ABORTED if others advanced it at the same time again and again. Otherwise errors of the reader.
+  // NOT_FOUND if there is no such sheet. FAILED_PRECONDITION if the round that is asked for cannot
+  // begin because the sweep is cancelled, deleted or cannot be extended, or if `again` finds the
+  // sweep deleted. ABORTED if others advanced the sheet at the same time again and again. Otherwise
+  // errors of Sheets::Load and the reader.
   absl::StatusOr<Step> Next(db::Reader& reader);
 
   // RESOURCE_EXHAUSTED if too many jobs of the sheet's owner wait; otherwise errors of the reader.

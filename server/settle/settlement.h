@@ -31,8 +31,7 @@ struct StoredSheet {
 // "sheet 3 (lengths)", as records and messages name a sheet.
 std::string Named(const v1::SheetRow& sheet);
 
-// `bound` is the sheet of the stored documents. DATA_LOSS if the rows do not
-// fit it.
+// `bound` is the sheet of the stored documents. DATA_LOSS if the rows do not fit it.
 absl::StatusOr<StoredSheet> LoadSheet(db::RowReader& reader, v1::Sheet sheet,
                                       std::shared_ptr<const claims::BoundSheet> bound);
 

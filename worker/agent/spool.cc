@@ -23,7 +23,7 @@ constexpr char kBaseFrame = 2;
 constexpr std::size_t kHeaderBytes = 9;
 // rewrite the file only for at least so many acknowledged bytes
 constexpr std::uint64_t kCompactBytes = 1 << 20;
-// The coordinator takes no larger number (CheckEnvelope), and none above it can wrap to 0.
+// The coordinator takes no larger number (CheckEnvelope), and numbers up to it cannot wrap to 0.
 constexpr std::uint64_t kMostSequence = std::uint64_t{1} << 62;
 
 // CRC-32C (Castagnoli), reflected polynomial 0x82F63B78, as in RFC 3720, appendix B.4.

@@ -1,8 +1,8 @@
 // Head ablation: counts how many examples are still right, and how their loss changes, when one
 // head's output is replaced before the output projection (its bias stays). Without dropout.
 //
-// Two paths give the same results: one whole pass for each entry, and the fan-out (fan_out.h),
-// which the analysis uses.
+// Two paths give the same results within rounding: one whole pass for each entry, and the fan-out
+// (fan_out.h), which the analysis uses.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -53,7 +53,7 @@ std::int64_t EntriesOf(const Decoder& decoder, Target target);
 // (L, E, B, C): the logits of one batch with each entry ablated, by fan-out and one by one. The
 // batch must be small enough for one evaluation pass (train/evaluate.h). `base_logits`, if not
 // null, receives the logits (B, C) of the pass from which the variants start: the intact pass
-// unless entries stay ablated.
+// unless entries stay ablated. AblatedLogits throws Stopped if a stop was requested.
 at::Tensor AblatedLogits(const Decoder& decoder, const Batch& batch, const Ablation& ablation,
                          at::Tensor* base_logits = nullptr);
 at::Tensor AblatedLogitsNaive(const Decoder& decoder, const Batch& batch, const Ablation& ablation);
@@ -75,7 +75,7 @@ struct HeadAblationResult {
 };
 
 // Uses the fan-out. `data_seed` determines the donors. Throws Stopped between chunks if a stop was
-// requested.
+// requested, and TrainerError(kNonFiniteLoss) if a loss is not finite.
 HeadAblationResult AblateHeads(const Decoder& decoder, const DeviceData& data,
                                std::int64_t data_seed, const HeadAblationOptions& options);
 

@@ -26,7 +26,8 @@ struct LayerAblationResult {
   std::vector<PairedScore> layers;
 };
 
-// `data_seed` determines the donors. Throws Stopped between chunks if a stop was requested.
+// `data_seed` determines the donors. Throws Stopped between chunks if a stop was requested, and
+// TrainerError(kNonFiniteLoss) if a loss is not finite.
 LayerAblationResult AblateLayers(const Decoder& decoder, const DeviceData& data,
                                  std::int64_t data_seed, const LayerAblationOptions& options);
 

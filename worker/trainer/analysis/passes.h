@@ -3,7 +3,8 @@
 // each ablation; fan_out.h computes many ablations faster.
 //
 // Letters: B batch, T positions, T' computed positions (model/decoder.h), H heads, D model width, d
-// = D/H, C classes.
+// = D/H, C classes. With targets by position, B in the shapes of logits, classes and predictions
+// means B T.
 #pragma once
 
 #include <ATen/core/Tensor.h>

@@ -145,15 +145,16 @@ bool AttentionFits(const FusedAttention<Element>& problem) {
               std::int64_t{1} << 32);
 }
 
-// Whether tensor cores compute the problem (bfloat16 products, float32 sums): Bf16, d = w with 16,
-// 32 or 64, or (w, d) = (32, 16), no term, and rows that start at multiples of eight elements. The
-// weights of the softmax and their gradients are then rounded to bfloat16 before they are
-// multiplied; queries and keys are rounded after bias and rotation.
+// Whether every row starts at a multiple of eight elements, and the data at one of 16 bytes.
 template <class Element>
 bool InEights(const HeadRows<Element>& rows) {
   return reinterpret_cast<std::uintptr_t>(rows.data) % 16 == 0 && rows.batch_stride % 8 == 0 &&
          rows.row_stride % 8 == 0 && rows.head_stride % 8 == 0;
 }
+// Whether tensor cores compute the problem (bfloat16 products, float32 sums): Bf16, d = w with 16,
+// 32 or 64, or (w, d) = (32, 16), no term, and rows that start at multiples of eight elements. The
+// weights of the softmax and their gradients are then rounded to bfloat16 before they are
+// multiplied; queries and keys are rounded after bias and rotation.
 inline bool AttentionUsesTensorCores(const FusedAttention<float>&) { return false; }
 inline bool AttentionUsesTensorCores(const FusedAttention<Bf16>& p) {
   const bool shaped =
