@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Small jobs on a GPU against the same jobs on the CPU: every encoding under both protocols.
+"""Small jobs on a GPU against the same jobs on the CPU: every encoding under both protocols, and
+`positions`, which is rope on own data with a target at some positions of each sequence.
 
     tests/gpu/check_jobs.py build/gpu-day --json jobs.json
 
@@ -27,6 +28,7 @@ import subprocess
 import sys
 import tempfile
 
+import own_positions
 from host import missing_device
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
@@ -34,6 +36,7 @@ import catalog  # noqa: E402
 from preloaded import Preloaded  # noqa: E402
 
 PROTOCOLS = ("clean", "published")
+POSITIONS = "positions"
 MOST_APART = {"float32": 2e-3, "bf16": 0.05}  # relative difference of a loss from the CPU's
 TIMES = {"seconds", "wall_seconds"}
 FIGURES = ("epoch", "head_ablation")
@@ -42,13 +45,18 @@ ABLATION = {"name": "head_ablation", "version": 2,
                            "target": "head"}}
 
 
-def job(build, pe, protocol, precision):
+def job(build, pe, protocol, precision, files):
+    by_position = pe == POSITIONS
     made = subprocess.run(
-        [build / "bench/train_bench", "--small", "--protocol", protocol, "--pe", pe, "--batch",
+        [build / "bench/train_bench", "--small", "--protocol", protocol, "--pe",
+         "rope" if by_position else pe, "--batch",
          "64", "--steps", "7", "--warm-up", "1", "--epochs", "3", "--precision", precision,
          "--print-job"], check=True, capture_output=True, text=True)
     found = json.loads(made.stdout)
     found["spec"]["task"]["test_examples"] = 256
+    if by_position:
+        found["spec"]["task"] = own_positions.write(files)
+        del found["spec"]["model"]["readout"]  # each position has logits of its own
     if pe == "xpos":
         found["spec"]["model"]["mask"] = "causal"  # the only one that it allows
     found["analyses"] = [ABLATION]
@@ -60,13 +68,14 @@ def by_itself(command):
                           text=True)
 
 
-def run(build, document, device, *options, start=by_itself):
+def run(build, document, files, device, *options, start=by_itself):
     """(the events without times, SHA-256 of the weights), or raises RuntimeError."""
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
         (folder / "job.json").write_text(json.dumps(document))
         done = start([build / "bin/pelab-trainer", "run", "--spec", folder / "job.json",
-                      "--workdir", folder / "w", "--device", device, "--threads", "1", *options])
+                      "--files", files, "--workdir", folder / "w", "--device", device, "--threads",
+                      "1", *options])
         if done.returncode != 0:
             last = (done.stdout.strip().splitlines() or [""])[-1]
             raise RuntimeError(f"exit status {done.returncode} on {device}: {last} {done.stderr}")
@@ -92,16 +101,16 @@ def apart(found, expected):
     return max(abs(a - b) / max(abs(b), 1e-9) for a, b in pairs)
 
 
-def check(build, device, pe, protocol, forked):
+def check(build, files, device, pe, protocol, forked):
     """{what: (holds, figure)} of one encoding under one protocol."""
     try:
-        exact, rounded = (job(build, pe, protocol, way) for way in ("float32", "bf16"))
-        cpu = run(build, exact, "cpu")
-        graphs = run(build, exact, device)
-        again = run(build, exact, device)
-        plain = run(build, exact, device, "--cuda-graphs", "off")
-        short = run(build, rounded, device)
-        fork = run(build, exact, device,
+        exact, rounded = (job(build, pe, protocol, way, files) for way in ("float32", "bf16"))
+        cpu = run(build, exact, files, "cpu")
+        graphs = run(build, exact, files, device)
+        again = run(build, exact, files, device)
+        plain = run(build, exact, files, device, "--cuda-graphs", "off")
+        short = run(build, rounded, files, device)
+        fork = run(build, exact, files, device,
                    start=Preloaded.of(build / "bin/pelab-trainer").run) if forked else graphs
     except (RuntimeError, subprocess.CalledProcessError) as error:
         return {"failed": (False, str(error)[-600:])}
@@ -116,7 +125,8 @@ def main():
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("build", type=pathlib.Path)
     parser.add_argument("--device", default="cuda:0")
-    parser.add_argument("--pe", nargs="+", choices=catalog.encodings(), default=catalog.encodings())
+    kinds = [*catalog.encodings(), POSITIONS]
+    parser.add_argument("--pe", nargs="+", choices=kinds, default=kinds)
     parser.add_argument("--protocol", nargs="+", choices=PROTOCOLS, default=PROTOCOLS)
     parser.add_argument("--at-once", type=int, default=8, help="jobs at a time [default: 8]")
     parser.add_argument("--json", type=pathlib.Path)
@@ -125,9 +135,11 @@ def main():
         print(f"check_jobs: {lacks}", file=sys.stderr)
         return 2
     cells = [(pe, protocol) for protocol in options.protocol for pe in options.pe]
-    with concurrent.futures.ThreadPoolExecutor(options.at_once) as pool:
-        found = list(pool.map(lambda cell: check(options.build, options.device, *cell,
-                                                 forked=cell is cells[0]), cells))
+    with (concurrent.futures.ThreadPoolExecutor(options.at_once) as pool,
+          tempfile.TemporaryDirectory() as files):
+        found = list(pool.map(lambda cell: check(options.build, pathlib.Path(files),
+                                                 options.device, *cell, forked=cell is cells[0]),
+                              cells))
     wrong = 0
     for (pe, protocol), results in zip(cells, found):
         shown = "  ".join(f"{what}: " + ("" if holds else "NOT ")

@@ -198,12 +198,15 @@ class Days(unittest.TestCase):
     def test_jobs_are_compared(self):
         found = self.folder / "jobs.json"
         done = self.run_script(sys.executable, HERE / "check_jobs.py", BUILD, "--device", "cpu",
-                               "--pe", "rope", "--protocol", "clean", "--json", found)
+                               "--pe", "rope", "positions", "--protocol", "clean", "--json",
+                               found)
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
-        checks = json.loads(found.read_text())[0]["checks"]
-        self.assertEqual(set(checks), {"graphs", "again", "forked", "cpu float32", "cpu bf16"})
-        self.assertEqual(checks["cpu float32"]["figure"], 0)  # the CPU against itself
-        self.assertGreater(checks["cpu bf16"]["figure"], 0)
+        rope, positions = (job["checks"] for job in json.loads(found.read_text()))
+        self.assertEqual(set(rope), {"graphs", "again", "forked", "cpu float32", "cpu bf16"})
+        self.assertEqual(set(rope) - set(positions), {"forked"})  # the first job alone
+        for checks in (rope, positions):
+            self.assertEqual(checks["cpu float32"]["figure"], 0)  # the CPU against itself
+            self.assertGreater(checks["cpu bf16"]["figure"], 0)
 
     def table(self, *options):
         return [sys.executable, HERE / "table1.py", BUILD, "--device", "cpu", "--small", "--out",
