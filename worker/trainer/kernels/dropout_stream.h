@@ -58,9 +58,9 @@ PELAB_HOST_DEVICE DropoutStream MemberOf(DropoutStream stream, std::int64_t memb
   return stream;
 }
 
-// The 32 random bits of an element: three rounds of xor-shift and multiply over its index, the first
-// two with the constants of Wellons' "lowbias32". key0 enters before the first round, key1 before
-// the second multiplication. Word: std::uint32_t, or a vector of them.
+// The 32 random bits of an element: three rounds of xor-shift and multiply over its index, the
+// first two with the constants of Wellons' "lowbias32". key0 enters before the first round, key1
+// before the second multiplication. Word: std::uint32_t, or a vector of them.
 template <class Word>
 PELAB_HOST_DEVICE Word DropoutBits(std::uint32_t key0, std::uint32_t key1, Word index) {
   Word x = index ^ key0;

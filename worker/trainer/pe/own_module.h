@@ -3,8 +3,8 @@
 // own_checks.cc only.
 //
 // A module is not thread-safe. All functions throw TrainerError(kBadSpec) if the file is wrong or a
-// method raises. If memory runs out, they throw std::bad_alloc, or std::runtime_error with the first
-// line of LibTorch's message.
+// method raises. If memory runs out, they throw std::bad_alloc, or std::runtime_error with the
+// first line of LibTorch's message.
 #pragma once
 
 #include <ATen/core/Tensor.h>

@@ -152,8 +152,7 @@ TEST_F(WhereTest, ErrorsSayWhereAndWhatMayBeThere) {
   EXPECT_THAT(Error("pe in rope"), HasSubstr("column 7: expected \"(\""));
   EXPECT_THAT(Error("seed=0 and per=rope"), HasSubstr("column 12: unknown field \"per\""));
   EXPECT_THAT(Error("lr=0.003"), HasSubstr("did you mean train.lr?"));
-  EXPECT_THAT(Error("frobnicate=1"),
-              HasSubstr("and the fields that `pelab catalog field` lists"));
+  EXPECT_THAT(Error("frobnicate=1"), HasSubstr("and the fields that `pelab catalog field` lists"));
   EXPECT_THAT(Error("epochs_to(many) < 3"), HasSubstr("column 11: expected a number"));
   EXPECT_THAT(Error(std::string(200, '(')), HasSubstr("more than 50 levels"));
   EXPECT_THAT(Error(std::string(70000, ' ') + "pe=rope"), HasSubstr("at most 64000"));
