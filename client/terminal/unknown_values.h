@@ -10,10 +10,10 @@
 
 namespace pelab::client {
 
-// One sentence for each value in the condition that no selected job has. Selected are the jobs that
-// meet the filter without its condition and states. "no job of the sweep has task = own:tyo; did you
-// mean own:toy? there: own:toy, own:other". Empty without a condition. For a condition that no job
-// meets: reads all jobs.
+// One sentence for each value in the condition that no selected job has. Selected are the jobs
+// that meet the filter without its condition and states. "no job of the sweep has task = own:tyo;
+// did you mean own:toy? there: own:toy, own:other". Empty without a condition. For a condition
+// that no job meets: reads all jobs.
 absl::StatusOr<std::vector<std::string>> UnknownValues(DataSource& source,
                                                        const v1::JobFilter& filter);
 

@@ -224,8 +224,8 @@ class Scheduler {
   // none are queued.
   std::string WaitingReason(std::int64_t sweep_id) const;
 
-  // Every worker that has connected, or had an open attempt, since this coordinator started. Ordered
-  // by id.
+  // Every worker that has connected, or had an open attempt, since this coordinator started.
+  // Ordered by id.
   std::vector<WorkerStatus> Workers() const;
 
   // How many waiting jobs a slot like this one could run, and how many slots of its device kind are

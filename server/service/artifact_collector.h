@@ -51,9 +51,9 @@ class ArtifactCollector {
   // Deletes checkpoints, oldest first, to make room for `bytes` more. May stop early: after 16
   // rounds, or if the journal fails. Blocks.
   void MakeRoom(std::uint64_t bytes);
-  // Writes `bytes` to the upload and deletes checkpoints if the quota is full. RESOURCE_EXHAUSTED if
-  // there is still no room. Room is made only for bytes that have arrived, never for a size that was
-  // announced. Blocks.
+  // Writes `bytes` to the upload and deletes checkpoints if the quota is full. RESOURCE_EXHAUSTED
+  // if there is still no room. Room is made only for bytes that have arrived, never for a size
+  // that was announced. Blocks.
   absl::Status Write(store::ArtifactFiles::Upload& upload, absl::string_view bytes);
   // Ends the thread. The journal must still work when this is called.
   void Stop();

@@ -64,9 +64,9 @@ inline absl::StatusOr<store::WriteResult> AppendAndWait(
   return PendingWrite(journal, std::move(write), std::move(then), std::move(act)).Wait();
 }
 
-// Runs `ask` on the executor and returns its answer, or `otherwise` if the executor does not get to
-// it within `timeout`. After `otherwise`, `ask` may still run: it must own what it uses, or use what
-// outlives it.
+// Runs `ask` on the executor and returns its answer, or `otherwise` if the executor does not get
+// to it within `timeout`. After `otherwise`, `ask` may still run: it must own what it uses, or use
+// what outlives it.
 template <typename T>
 T AskOn(sched::Executor& executor, std::function<T()> ask, T otherwise,
         absl::Duration timeout = absl::Seconds(1)) {

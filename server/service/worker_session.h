@@ -32,8 +32,8 @@ struct FleetContext {
   std::function<double()> random_unit;
 };
 
-// Calls of Handle do not overlap, except that one may still be returning after it has called ReadOn.
-// Ended and the Send… methods may be called by any thread, also while Handle runs.
+// Calls of Handle do not overlap, except that one may still be returning after it has called
+// ReadOn. Ended and the Send… methods may be called by any thread, also while Handle runs.
 class WorkerSession : public sched::WorkerLink, public std::enable_shared_from_this<WorkerSession> {
  public:
   void SendAssignment(const store::Assignment& assignment) override;

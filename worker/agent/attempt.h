@@ -91,7 +91,8 @@ class Attempt {
   Attempt(const AttemptContext* context, v1::Assignment assignment, std::unique_ptr<Spool> spool);
   ~Attempt();
 
-  // Call one of the next three functions, once, to begin. Call none if the spool has the end already.
+  // Call one of the next three functions, once, to begin. Call none if the spool has the end
+  // already.
 
   // Training is done and its weights are on this host: uploads them and finishes.
   void StartUpload(event::DoneLine done);

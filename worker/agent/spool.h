@@ -57,8 +57,8 @@ class Spool {
   Spool& operator=(const Spool&) = delete;
 
   // Gives the event the next sequence number and writes it. After an error nothing was appended:
-  // RESOURCE_EXHAUSTED if the disk is full (try again later), INVALID_ARGUMENT if the event is longer
-  // than limits::kSpooledEventBytes, FAILED_PRECONDITION after a Finished event.
+  // RESOURCE_EXHAUSTED if the disk is full (try again later), INVALID_ARGUMENT if the event is
+  // longer than limits::kSpooledEventBytes, FAILED_PRECONDITION after a Finished event.
   absl::Status Append(v1::Event event);
 
   // Appends the events after sequence number `after` to `batch`, in order: at least one if there is

@@ -16,8 +16,8 @@
 //                                 attempt on this host. Removed when the job's end is acknowledged,
 //                                 or after 7 days without an attempt
 //   kept/KEY.JOB/                 weights that could not be uploaded to the coordinator
-//   files/SHA256                  files of own encodings and own data (file_cache.h). Removed at the
-//                                 daemon's start if no attempt has used them for 30 days
+//   files/SHA256                  files of own encodings and own data (file_cache.h). Removed at
+//                                 the start of the daemon if no attempt used them for 30 days
 //   mps/                          sockets and logs of this worker's own MPS, while it runs
 #pragma once
 
@@ -49,8 +49,8 @@ class WorkDir {
 
   // Writes attempt.json and job.json.
   absl::Status SaveAssignment(const v1::Assignment& assignment) const;
-  // Reads attempt.json: ids, token, key, label, names of the analyses and max_start_epoch. The other
-  // fields stay empty. DATA_LOSS if the file is damaged or is of another attempt.
+  // Reads attempt.json: ids, token, key, label, names of the analyses and max_start_epoch. The
+  // other fields stay empty. DATA_LOSS if the file is damaged or is of another attempt.
   absl::StatusOr<v1::Assignment> LoadAssignment(std::int64_t attempt_id) const;
   // The ids of the attempts that have a directory, in ascending order.
   std::vector<std::int64_t> ListAttempts() const;
