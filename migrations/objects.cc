@@ -31,7 +31,7 @@ Forms FormsOf(SQLite::Database& db) {
   return forms;
 }
 
-// What the migrations up to `version` make.
+// The objects that the migrations up to `version` make.
 Forms FormsOf(int version) {
   Forms forms;
   for (const Object& object : Objects()) {

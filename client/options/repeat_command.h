@@ -13,7 +13,7 @@ std::string ShellWord(const std::string& argument);
 
 // The `pelab run` that submits the document of the sweep again, with its name and overrides:
 // "pelab run tiny.yaml --name foo --set train.epochs=3". Continues the sweep where it is stored.
-// Of the sweep of a claim sheet it is the `pelab settle` of the sheet.
+// If a claim sheet made the sweep, the command is `pelab settle` with the sheet.
 std::string RunCommand(const v1::Sweep& sweep);
 
 // A line that says how to train what waits in a database that nobody serves. A sweep without a

@@ -53,8 +53,8 @@ std::vector<EValues> EValuesOf(std::span<const Evidence> claims);
 // The positions of the cells of all the claim's statistics, each once, ascending.
 std::vector<std::size_t> CellsOf(const BoundClaim& claim);
 
-// Weighs the seeds first_seed … end_seed - 1, without pilot seeds. A seed is complete when its jobs
-// and the analyses for the claim's metrics are.
+// Weighs the seeds first_seed … end_seed - 1, without pilot seeds. A seed is complete when its
+// jobs are, and the analyses that the claim's metrics need.
 Evidence Weigh(const BoundSheet& sheet, const BoundClaim& claim, const Outcomes& outcomes,
                std::int64_t first_seed, std::int64_t end_seed);
 

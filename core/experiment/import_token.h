@@ -8,8 +8,8 @@
 
 namespace pelab::experiment {
 
-// Of the client token of its submission, which is a secret of the submitter, the name has the hash
-// alone. A sweep that was imported has such a name in place of the token, and keeps it.
+// The name contains the hash of the submission's client token, but not the token, which is the
+// submitter's secret. An imported sweep has such a name in place of a token, and keeps it.
 inline std::string ImportToken(std::string_view client_token) {
   constexpr std::string_view kImported = "import-";
   if (client_token.starts_with(kImported)) return std::string(client_token);

@@ -1,6 +1,5 @@
 """The installed programs are built so that a mistake in them is harder to exploit."""
 
-import os
 import pathlib
 import re
 import shutil
@@ -9,6 +8,7 @@ import sys
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
+from loaded_libraries import ldd, loaded  # noqa: E402
 from pelab_harness import BIN  # noqa: E402
 
 STAND_INS = BIN.parent / "lib" / "pelab-trainer" / "empty"
@@ -18,12 +18,6 @@ PROGRAMS = ["pelab", "pelab-server", "pelab-worker", "pelab-trainer"]
 def readelf(option, program):
     return subprocess.run(["readelf", "-W", option, BIN / program], check=True,
                           capture_output=True, text=True).stdout
-
-
-def ldd(option, file):
-    done = subprocess.run(["ldd", option, file], check=False, capture_output=True, text=True,
-                          env={**os.environ, "LC_ALL": "C"})
-    return done.stdout + done.stderr
 
 
 @unittest.skipUnless(shutil.which("readelf"), "needs readelf")
@@ -48,16 +42,16 @@ class Hardening(unittest.TestCase):
                             for name in programs))
 
     def test_the_trainer_loads_no_library_that_debians_libtorch_names_and_does_not_use(self):
-        said = ldd("-r", BIN / "pelab-trainer")
-        loaded = dict(line.split()[:3:2] for line in said.splitlines() if "=>" in line)
+        said = ldd(BIN / "pelab-trainer", "-r")
+        found = loaded(BIN / "pelab-trainer")
         for trouble in ("undefined symbol", "no version", "not found"):
             self.assertNotIn(trouble, said)
-        torch = next(path for name, path in loaded.items() if name.startswith("libtorch_cpu"))
+        torch = next(path for name, path in found.items() if name.startswith("libtorch_cpu"))
         named = re.findall(r"NEEDED.*\[(.+)\]", readelf("--dynamic", "pelab-trainer"))
-        unused = {pathlib.Path(line).name for line in ldd("-u", torch).split()} & set(named)
+        unused = {pathlib.Path(line).name for line in ldd(torch, "-u").split()} & set(named)
         self.assertEqual(bool(unused), STAND_INS.exists())
         for name in unused:
-            self.assertEqual(pathlib.Path(loaded[name]).resolve().parent, STAND_INS)
+            self.assertEqual(pathlib.Path(found[name]).resolve().parent, STAND_INS)
 
 
 if __name__ == "__main__":

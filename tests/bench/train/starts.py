@@ -12,6 +12,7 @@ import sys
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "support"))
+from loaded_libraries import loaded  # noqa: E402
 from pelab_harness import BIN, Case, tiny_sweep, wait_until  # noqa: E402
 
 SLOTS = 2
@@ -50,13 +51,6 @@ def measure(jobs, mode):
         case.doCleanups()
 
 
-def libraries(environment):
-    """The files that the trainer loads, by the names of the libraries."""
-    said = subprocess.run(["ldd", BIN / "pelab-trainer"], check=True, capture_output=True,
-                          text=True, env=environment)
-    return dict(line.split()[:3:2] for line in said.stdout.splitlines() if "=>" in line)
-
-
 def start(environment):
     """Wall seconds, processor seconds and MB of a trainer that loads LibTorch and ends."""
     begun = time.monotonic()
@@ -69,10 +63,11 @@ def start(environment):
 
 def starts(rounds):
     few = dict(os.environ)
-    torch = next(path for name, path in libraries(few).items() if "libtorch_cpu" in name)
+    trainer = BIN / "pelab-trainer"
+    torch = next(path for name, path in loaded(trainer, few).items() if "libtorch_cpu" in name)
     # The loader looks into this folder first, and finds what the stand-ins stand for.
     every = {**few, "LD_LIBRARY_PATH": os.path.dirname(torch)}
-    taken = {len(libraries(environment)): (environment, []) for environment in (every, few)}
+    taken = {len(loaded(trainer, environment)): (environment, []) for environment in (every, few)}
     for _ in range(rounds):
         for environment, times in taken.values():
             times.append(start(environment))

@@ -1,5 +1,5 @@
-// What the scheduler promises about leases: who is lost, when and with which words, and what counts
-// against nobody.
+// The scheduler's promises about leases: when a worker counts as lost, the reasons it names, and
+// pauses that count against no worker.
 #include "tests/unit/server/sched/scheduler_fixture.h"
 
 namespace pelab::sched {
