@@ -40,8 +40,8 @@ function(pelab_stand_ins library folder result)
   set(${result} ${made} PARENT_SCOPE)
 endfunction()
 
-# RESULT gets the symbols and versions that LIBRARY, and all that it loads, miss with the stand-ins of
-# FOLDER; "" if they miss nothing.
+# RESULT gets the symbols and versions that LIBRARY, and all that it loads, miss with the stand-ins
+# of FOLDER; "" if they miss nothing.
 function(pelab_missed library folder result)
   execute_process(
     COMMAND ${CMAKE_COMMAND} -E env LD_LIBRARY_PATH=${folder} LC_ALL=C ldd -r ${library}
