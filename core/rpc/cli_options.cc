@@ -17,11 +17,15 @@ std::optional<int> ParseFlags(CLI::App& app, int argc, char** argv) {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     const std::string name = app.get_name();
-    if (error.get_exit_code() == 0) return FlushStandardOutput(name.c_str(), app.exit(error));
+    const int code = error.get_exit_code();
+    if (code == 0) return FlushStandardOutput(name.c_str(), app.exit(error));
+    // If an option is missing, an unknown argument may be its misspelling.
+    const bool may_be_extras = code == static_cast<int>(CLI::ExitCodes::ExtrasError) ||
+                               code == static_cast<int>(CLI::ExitCodes::RequiredError);
     // In the order in which they were typed; CLI11 turns it round.
     const std::vector<std::string> extras = app.remaining(/*recurse=*/true);
     const std::string message =
-        error.get_exit_code() == static_cast<int>(CLI::ExitCodes::ExtrasError) && !extras.empty()
+        may_be_extras && !extras.empty()
             ? absl::StrCat("unexpected argument", extras.size() > 1 ? "s" : "", ": ",
                            absl::StrJoin(extras, " "))
             : std::string(error.what());

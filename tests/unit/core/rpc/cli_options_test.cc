@@ -42,6 +42,8 @@ TEST(ParseFlags, NamesWhatIsMissing) {
   const Ended ended = Parse({"--tls"});
   EXPECT_EQ(ended.status, 2);
   EXPECT_EQ(ended.err, "pelab-worker: --server is required (see pelab-worker --help)\n");
+  EXPECT_EQ(Parse({"--sever", "unix:x"}).err,
+            "pelab-worker: unexpected arguments: --sever unix:x (see pelab-worker --help)\n");
 }
 
 }  // namespace
