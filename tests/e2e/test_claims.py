@@ -268,6 +268,19 @@ class Claims(Case):
         nope = self.values("test_accuracy")["nope", "clean"][3]
         self.assertAlmostEqual(above["statistics"][0]["values"][3]["value"], -nope)
 
+    def test_seeds_that_show_neither_a_claim_nor_its_contrary_are_named(self):
+        self.populate()
+        test = self.values("test_accuracy")
+        differences = [test["rope", "clean"][seed] - test["nope", "clean"][seed]
+                       for seed in range(25)]
+        by = differences[0]
+        above, ties = (sum(d > by for d in differences), differences.count(by))
+        claim = {"id": "tied", "where": "protocol=clean",
+                 "above": {"metric": "test_accuracy", "a": "pe=rope", "b": "pe=nope", "by": by}}
+        text = self.ok(self.pelab_db("claims", "show",
+                                     self.sheet({**SHEET, "claims": [claim]}))).stdout
+        self.assertRegex(text, rf"tied .* {above} of 25, {ties} tie{'s' if ties > 1 else ''} ")
+
     def test_the_same_with_a_coordinator(self):
         self.populate()
         file = self.shown()

@@ -71,8 +71,10 @@ class Settle(SettleCase):
         listed = json.loads(self.ok(self.pelab_db("claims", "list", "--output", "json")).stdout)
         self.assertEqual([row["sha256"] for row in listed["sheets"]], [digest])
         verdicts = list(self.verdicts().values())
-        self.assertEqual([listed["sheets"][0][key] for key in ("claims", "hold", "fail", "open")],
-                         [10, verdicts.count("holds"), verdicts.count("fails"), 0])
+        decided = verdicts.count("holds"), verdicts.count("fails")
+        self.assertEqual([listed["sheets"][0][key]
+                          for key in ("claims", "hold", "fail", "open", "given_up")],
+                         [10, *decided, 0, 10 - sum(decided)])
         self.assertIn("tiny-claims", self.ok(self.pelab_db("claims", "list")).stdout)
         missing = self.pelab_db("claims", "show", "no-such-sheet")
         self.assertEqual(missing.returncode, 2)
