@@ -40,6 +40,15 @@ class BrowserError(AssertionError):
     """The browser answered with an error, or a script of the page threw an exception."""
 
 
+class Navigated(BrowserError):
+    """The tab loaded another page while a script ran in it."""
+
+
+# The browser's words for a script whose page went away.
+NAVIGATED = ("Inspected target navigated or closed", "Execution context was destroyed",
+             "Cannot find context with specified id")
+
+
 class Page:
     """One tab in a browser of its own with an empty profile. `width` and `height` are in CSS
     pixels."""
@@ -138,7 +147,8 @@ class Page:
             answer = self._message(deadline, method)
             if answer.get("id") == self._next_id:
                 if "error" in answer:
-                    raise BrowserError(f"{method}: {answer['error']}")
+                    gone = answer["error"].get("message", "").startswith(NAVIGATED)
+                    raise (Navigated if gone else BrowserError)(f"{method}: {answer['error']}")
                 return answer["result"]
 
     def _message(self, deadline, what):
@@ -210,8 +220,13 @@ class Page:
         return answer["result"].get("value")
 
     def wait(self, script, what=None):
-        """Waits until the expression is true."""
-        self._until(lambda: self.evaluate(f"Boolean({script})"), what or script)
+        """Waits until the expression is true, also over a load of the page."""
+        def is_true():
+            try:
+                return self.evaluate(f"Boolean({script})")
+            except Navigated:
+                return False
+        self._until(is_true, what or script)
 
     def press(self, key, text=""):
         """Presses a key: "Tab", "Enter", "ArrowLeft", "+"."""
