@@ -64,6 +64,14 @@ using IntsOf = typename ShapedLike<Floats, std::int32_t>::Type;
 template <class Floats>
 using UnsignedsOf = typename ShapedLike<Floats, std::uint32_t>::Type;
 
+template <class Vector>
+inline constexpr std::int64_t kLanesOf = sizeof(Vector) / sizeof(float);
+// n, rounded up to whole vectors.
+template <class Vector>
+std::int64_t PaddedTo(std::int64_t n) {
+  return (n + kLanesOf<Vector> - 1) / kLanesOf<Vector> * kLanesOf<Vector>;
+}
+
 // The operators that registers have, half by half. One side may be a scalar.
 #define PELAB_OPERATOR(op)                                                                     \
   template <class Half, class Other>                                                           \
@@ -209,6 +217,26 @@ PELAB_INLINE Vector Shuffled(const Vector& x, const Vector& y, From from) {
   for (int i = 0; i < kCount; ++i) lanes[i] = from(i);
   return __builtin_shuffle(x, y, lanes);
 #endif
+}
+
+// Two registers as one of twice their width, and the halves of a register.
+PELAB_INLINE Register<float, 8> SideBySide(Register<float, 4> low, Register<float, 4> high) {
+  return __builtin_shufflevector(low, high, 0, 1, 2, 3, 4, 5, 6, 7);
+}
+PELAB_INLINE Register<float, 16> SideBySide(Register<float, 8> low, Register<float, 8> high) {
+  return __builtin_shufflevector(low, high, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+}
+PELAB_INLINE Register<float, 4> LowerHalf(Register<float, 8> x) {
+  return __builtin_shufflevector(x, x, 0, 1, 2, 3);
+}
+PELAB_INLINE Register<float, 4> UpperHalf(Register<float, 8> x) {
+  return __builtin_shufflevector(x, x, 4, 5, 6, 7);
+}
+PELAB_INLINE Register<float, 8> LowerHalf(Register<float, 16> x) {
+  return __builtin_shufflevector(x, x, 0, 1, 2, 3, 4, 5, 6, 7);
+}
+PELAB_INLINE Register<float, 8> UpperHalf(Register<float, 16> x) {
+  return __builtin_shufflevector(x, x, 8, 9, 10, 11, 12, 13, 14, 15);
 }
 
 // x with lane i in the place of lane i xor `kDistance`.

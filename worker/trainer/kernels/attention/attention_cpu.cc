@@ -61,7 +61,7 @@ struct Buffers {
     for (std::int64_t r = 0; r < reach; ++r) {
       std::copy_n(p.key_distance + r * p.width, p.width, distance_rows.data() + r * width);
     }
-    Transpose<Floats>(distance_rows.data(), distances, width, distance_columns.data());
+    Transpose<Floats>(distance_rows.data(), distances, width, p.width, distance_columns.data());
   }
   // The start of row i's part of by_distance, which is the entry of key 0.
   float* ByDistance(const FusedAttention<float>& p, std::int64_t i) {
@@ -132,9 +132,10 @@ struct RowTerms {
   std::int64_t term_stride = 0;
 };
 
-// Replaces `padded` products by their softmax. Returns the logarithm of the denominator.
+// Replaces `padded` products by their softmax. `log_sum`, if not null, gets the logarithm of the
+// denominator.
 template <class Floats>
-PELAB_INLINE float Softmax(const RowTerms& terms, std::int64_t padded, float* row) {
+PELAB_INLINE void Softmax(const RowTerms& terms, std::int64_t padded, float* row, float* log_sum) {
   Floats most = Floats{} - std::numeric_limits<float>::infinity();
   for (std::int64_t j = 0; j < padded; j += kLanes) {
     const Floats x = terms.Logits(Load<Floats>(row + j), j);
@@ -151,7 +152,7 @@ PELAB_INLINE float Softmax(const RowTerms& terms, std::int64_t padded, float* ro
   const float sum = Sum(sums);
   const float inverse = 1 / sum;
   for (std::int64_t j = 0; j < padded; j += kLanes) Store(Load<Floats>(row + j) * inverse, row + j);
-  return largest + std::log(sum);
+  if (log_sum != nullptr) *log_sum = largest + std::log(sum);
 }
 
 // The index of a row's first weight in the dropout stream.
@@ -178,7 +179,7 @@ PELAB_INLINE void PackHead(const FusedAttention<float>& p, std::int64_t batch, s
                b->key.data(), b->width);
   Pack<Floats>(HeadOf(p.value, batch, head), p.value.row_stride, p.keys, p.value_width,
                BiasOf(p.value_bias, head, p.value_width), {}, 1, b->value.data(), b->value_width);
-  Transpose<Floats>(b->key.data(), b->keys, b->width, b->key_columns.data());
+  Transpose<Floats>(b->key.data(), b->keys, b->width, p.width, b->key_columns.data());
 }
 
 // (R, T) = rows (R, width) times columns (width, T), for the visible keys.
@@ -192,25 +193,32 @@ PELAB_INLINE void VisibleProduct(const FusedAttention<float>& p, const Visible& 
                   });
 }
 
-// (R, n) = weights (R, T) times rows (T, n), summed over the visible keys.
+// (R, width) = weights (R, T) times rows (T, width), summed over the visible keys.
 template <class Floats>
-PELAB_INLINE void OverKeys(const FusedAttention<float>& p, const Visible& visible, std::int64_t n,
-                           const float* weights, std::int64_t keys, const float* rows, float* to) {
-  Product<Floats>(p.rows, n, weights, keys, 1, rows, n, to, n,
-                  [&](std::int64_t i, std::int64_t count) PELAB_INLINE_LAMBDA {
-                    return Extent{n, 0, visible.End(i + count - 1)};
-                  });
+PELAB_INLINE void OverKeys(const FusedAttention<float>& p, const Visible& visible,
+                           std::int64_t width, const float* weights, std::int64_t keys,
+                           const float* rows, float* to) {
+  const std::int64_t stride = Padded(width);
+  ForChannels<Floats>(width, [&]<class Vector>(std::int64_t n) PELAB_INLINE_LAMBDA {
+    Product<Vector>(p.rows, n, weights, keys, 1, rows, stride, to, stride,
+                    [&](std::int64_t i, std::int64_t count) PELAB_INLINE_LAMBDA {
+                      return Extent{n, 0, visible.End(i + count - 1)};
+                    });
+  });
 }
 
-// (T, n) = weights^T (T, R) times rows (R, n), summed over the queries that see a key.
+// (T, width) = weights^T (T, R) times rows (R, width), summed over the queries that see a key.
 template <class Floats>
 PELAB_INLINE void OverQueries(const FusedAttention<float>& p, const Visible& visible,
-                              std::int64_t n, const float* weights, std::int64_t keys,
+                              std::int64_t width, const float* weights, std::int64_t keys,
                               const float* rows, float* to) {
-  Product<Floats>(p.keys, n, weights, 1, keys, rows, n, to, n,
-                  [&](std::int64_t j, std::int64_t) PELAB_INLINE_LAMBDA {
-                    return Extent{n, visible.FirstRow(j, p.rows), p.rows};
-                  });
+  const std::int64_t stride = Padded(width);
+  ForChannels<Floats>(width, [&]<class Vector>(std::int64_t n) PELAB_INLINE_LAMBDA {
+    Product<Vector>(p.keys, n, weights, 1, keys, rows, stride, to, stride,
+                    [&](std::int64_t j, std::int64_t) PELAB_INLINE_LAMBDA {
+                      return Extent{n, visible.FirstRow(j, p.rows), p.rows};
+                    });
+  });
 }
 
 // Products of the queries with the vectors by distance: (T', distances). Those of row i with keys
@@ -221,7 +229,7 @@ PELAB_INLINE void DistanceProduct(const FusedAttention<float>& p, Buffers* b) {
   Product<Floats>(p.rows, b->distances, b->query.data(), b->width, 1, b->distance_columns.data(),
                   b->distances, b->by_distance.data(), b->distances,
                   [&](std::int64_t, std::int64_t) PELAB_INLINE_LAMBDA {
-                    return Extent{b->distances, 0, b->width};
+                    return Extent{b->distances, 0, p.width};
                   });
 }
 
@@ -239,8 +247,8 @@ PELAB_INLINE void ForwardHead(const FusedAttention<float>& p, std::int64_t batch
     const RowTerms terms(p, batch, head, i, visible.End(i), b->ByDistance(p, i));
     // The products of the whole tile of four rows were computed up to this key.
     const std::int64_t padded = Padded(visible.End(std::min(p.rows - 1, i | 3)));
-    const float log_sum = Softmax<Floats>(terms, padded, row);
-    if (p.log_sum_exp != nullptr) p.log_sum_exp[at * p.rows + i] = log_sum;
+    Softmax<Floats>(terms, padded, row,
+                    p.log_sum_exp != nullptr ? p.log_sum_exp + at * p.rows + i : nullptr);
     if (p.dropout.threshold == 0) continue;
     const std::uint32_t first = DropoutIndex(p, batch, head, i);
     for (std::int64_t j = 0; j < padded; j += kLanes) {
@@ -249,7 +257,7 @@ PELAB_INLINE void ForwardHead(const FusedAttention<float>& p, std::int64_t batch
             row + j);
     }
   }
-  OverKeys<Floats>(p, visible, b->value_width, b->weights.data(), b->keys, b->value.data(),
+  OverKeys<Floats>(p, visible, p.value_width, b->weights.data(), b->keys, b->value.data(),
                    b->product.data());
   Unpack<Floats>(b->product.data(), b->value_width, p.rows, p.value_width, {}, 1, nullptr,
                  HeadOf(p.out, batch, head), p.out.row_stride);
@@ -348,7 +356,8 @@ PELAB_INLINE void BackwardHead(const FusedAttention<float>& p,
   PackHead<Floats>(p, batch, head, b);
   Pack<Floats>(HeadOf(to.out, batch, head), to.out.row_stride, p.rows, p.value_width, nullptr, {},
                1, b->rows_in.data(), b->value_width);
-  Transpose<Floats>(b->value.data(), b->keys, b->value_width, b->value_columns.data());
+  Transpose<Floats>(b->value.data(), b->keys, b->value_width, p.value_width,
+                    b->value_columns.data());
   VisibleProduct<Floats>(p, visible, p.width, b->query.data(), b->width, b->key_columns.data(),
                          b->keys, b->weights.data());
   VisibleProduct<Floats>(p, visible, p.value_width, b->rows_in.data(), b->value_width,
@@ -368,15 +377,15 @@ PELAB_INLINE void BackwardHead(const FusedAttention<float>& p,
     return partial != nullptr ? partial + at * width : nullptr;
   };
   float* const product = b->product.data();
-  OverKeys<Floats>(p, visible, b->width, b->gradient.data(), b->keys, b->key.data(), product);
+  OverKeys<Floats>(p, visible, p.width, b->gradient.data(), b->keys, b->key.data(), product);
   BackwardDistances<Floats>(p, to, visible, batch, head, b);
   Unpack<Floats>(product, b->width, p.rows, p.width,
                  RotationsOf(p, p.query_rotations, head, p.keys - p.rows), p.scale,
                  sums(to.query_bias, p.width), HeadOf(to.query, batch, head), to.query.row_stride);
-  OverQueries<Floats>(p, visible, b->width, b->gradient.data(), b->keys, b->query.data(), product);
+  OverQueries<Floats>(p, visible, p.width, b->gradient.data(), b->keys, b->query.data(), product);
   Unpack<Floats>(product, b->width, p.keys, p.width, RotationsOf(p, p.key_rotations, head, 0), 1,
                  sums(to.key_bias, p.width), HeadOf(to.key, batch, head), to.key.row_stride);
-  OverQueries<Floats>(p, visible, b->value_width, b->weights.data(), b->keys, b->rows_in.data(),
+  OverQueries<Floats>(p, visible, p.value_width, b->weights.data(), b->keys, b->rows_in.data(),
                       product);
   Unpack<Floats>(product, b->value_width, p.keys, p.value_width, {}, 1,
                  sums(to.value_bias, p.value_width), HeadOf(to.value, batch, head),

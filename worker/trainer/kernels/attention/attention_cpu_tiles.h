@@ -11,8 +11,8 @@
 
 namespace pelab::trainer {
 
-// C (m, 16 n) = A (m, k) B (k, 16 n) for `kRows` rows and `kCols` vectors of columns, with all sums
-// in registers.
+// C (m, n) = A (m, k) B (k, n) for `kRows` rows and the columns of `kCols` vectors, with all sums in
+// registers.
 template <class Floats, int kRows, int kCols>
 PELAB_INLINE void Tile(std::int64_t k, const float* a, std::int64_t a_row, std::int64_t a_col,
                        const float* b, std::int64_t b_row, float* c, std::int64_t c_row) {
@@ -22,14 +22,14 @@ PELAB_INLINE void Tile(std::int64_t k, const float* a, std::int64_t a_row, std::
   }
   for (std::int64_t p = 0; p < k; ++p) {
     Floats right[kCols];
-    for (int j = 0; j < kCols; ++j) right[j] = Load<Floats>(b + p * b_row + j * kLanes);
+    for (int j = 0; j < kCols; ++j) right[j] = Load<Floats>(b + p * b_row + j * kLanesOf<Floats>);
     for (int i = 0; i < kRows; ++i) {
       const float left = a[i * a_row + p * a_col];
       for (int j = 0; j < kCols; ++j) sum[i][j] += left * right[j];
     }
   }
   for (int i = 0; i < kRows; ++i) {
-    for (int j = 0; j < kCols; ++j) Store(sum[i][j], c + i * c_row + j * kLanes);
+    for (int j = 0; j < kCols; ++j) Store(sum[i][j], c + i * c_row + j * kLanesOf<Floats>);
   }
 }
 
@@ -40,16 +40,16 @@ struct Extent {
   std::int64_t terms_end = 0;
 };
 
-// C (m, n) = A (m, k) B (k, n), n a multiple of 16. Element (i, p) of A is a[i a_row + p a_col].
-// `extent_of(i, rows)` returns the needed part for rows i … i + rows - 1; the rest of C does not
-// change.
+// C (m, n) = A (m, k) B (k, n), n a multiple of the lanes of Floats. Element (i, p) of A is
+// a[i a_row + p a_col]. `extent_of(i, rows)` returns the needed part for rows i … i + rows - 1; the
+// rest of C does not change.
 template <class Floats, class ExtentOf>
 PELAB_INLINE void Product(std::int64_t m, std::int64_t n, const float* a, std::int64_t a_row,
                           std::int64_t a_col, const float* b, std::int64_t b_row, float* c,
                           std::int64_t c_row, const ExtentOf& extent_of) {
   for (std::int64_t j = 0; j < n;) {
     // The sums of four rows and two vectors fit into the registers only if these are wide.
-    const bool two = !kHasHalves<Floats> && n - j >= 2 * kLanes;
+    const bool two = !kHasHalves<Floats> && n - j >= 2 * kLanesOf<Floats>;
     for (std::int64_t i = 0; i < m;) {
       const std::int64_t rows = m - i >= 4 ? 4 : 1;
       const Extent extent = extent_of(i, rows);
@@ -70,8 +70,32 @@ PELAB_INLINE void Product(std::int64_t m, std::int64_t n, const float* a, std::i
       }
       i += rows;
     }
-    j += two ? 2 * kLanes : kLanes;
+    j += (two ? 2 : 1) * kLanesOf<Floats>;
   }
+}
+
+// The vector of half the lanes.
+template <class Vector>
+struct HalfOf {
+  using Type = Register<float, kLanesOf<Vector> / 2>;
+};
+template <class Half>
+struct HalfOf<Halves<Half>> {
+  using Type = Half;
+};
+
+// Calls body.operator()<Vector>(n) with the vector in which `width` channels take the fewest
+// operations; n is `width`, rounded up to whole vectors. What a channel's lane computes is the same
+// with each.
+template <class Floats, class Body>
+PELAB_INLINE void ForChannels(std::int64_t width, const Body& body) {
+  if constexpr (kLanesOf < Floats >> 4) {
+    using Half = typename HalfOf<Floats>::Type;
+    const bool fewer = kHasHalves<Floats> ? PaddedTo<Half>(width) < PaddedTo<Floats>(width)
+                                          : width <= kLanesOf<Half>;
+    if (fewer) return ForChannels<Half>(width, body);
+  }
+  body.template operator()<Floats>(PaddedTo<Floats>(width));
 }
 
 // Multiplies adjacent pairs by complex numbers or by their conjugates.
@@ -105,21 +129,44 @@ PELAB_INLINE Rotations RotationsOf(const FusedAttention<float>& p, const float* 
   return {table + first_position * stride + (p.rotations_by_head ? head * p.width : 0), stride};
 }
 
-// The first `count` channels at `from`, followed by zeros.
+// The first `count` channels at `from`, followed by zeros. No channel takes a detour through
+// memory: a vector that is loaded right after its elements were stored one by one waits for them.
 template <class Floats>
 PELAB_INLINE Floats LoadChannels(const float* from, std::int64_t count) {
-  if (count >= kLanes) return Load<Floats>(from);
-  float channels[kLanes] = {};
-  for (std::int64_t i = 0; i < count; ++i) channels[i] = from[i];
-  return Load<Floats>(channels);
+  constexpr std::int64_t kCount = kLanesOf<Floats>;
+  if (count >= kCount) return Load<Floats>(from);
+  if constexpr (kHasHalves<Floats>) {
+    using Half = decltype(Floats::low);
+    return {LoadChannels<Half>(from, count),
+            LoadChannels<Half>(from + kCount / 2, count - kCount / 2)};
+  } else if constexpr (kCount == 4) {
+    Floats x = {};
+    if (count > 0) x[0] = from[0];
+    if (count > 1) x[1] = from[1];
+    if (count > 2) x[2] = from[2];
+    return x;
+  } else {
+    using Half = Register<float, kCount / 2>;
+    return SideBySide(LoadChannels<Half>(from, count),
+                      LoadChannels<Half>(from + kCount / 2, count - kCount / 2));
+  }
 }
 
 template <class Floats>
 PELAB_INLINE void StoreChannels(const Floats& x, std::int64_t count, float* to) {
-  if (count >= kLanes) return Store(x, to);
-  float channels[kLanes];
-  Store(x, channels);
-  for (std::int64_t i = 0; i < count; ++i) to[i] = channels[i];
+  constexpr std::int64_t kCount = kLanesOf<Floats>;
+  if (count >= kCount) return Store(x, to);
+  if constexpr (kHasHalves<Floats>) {
+    StoreChannels(x.low, count, to);
+    StoreChannels(x.high, count - kCount / 2, to + kCount / 2);
+  } else if constexpr (kCount == 4) {
+    if (count > 0) to[0] = x[0];
+    if (count > 1) to[1] = x[1];
+    if (count > 2) to[2] = x[2];
+  } else {
+    StoreChannels(LowerHalf(x), count, to);
+    StoreChannels(UpperHalf(x), count - kCount / 2, to + kCount / 2);
+  }
 }
 
 template <class Element>
@@ -128,23 +175,25 @@ PELAB_INLINE Element* HeadOf(const HeadRows<Element>& view, std::int64_t batch, 
 }
 
 // Copies the rows of one head with bias (the part of this head), rotation and scale. Each row is
-// padded with zeros.
+// padded with zeros to whole vectors; the rest of `to` does not change.
 template <class Floats>
 PELAB_INLINE void Pack(const float* from, std::int64_t row_stride, std::int64_t rows,
                        std::int64_t width, const float* bias, const Rotations& rotations,
                        float scale, float* to, std::int64_t to_stride) {
-  for (std::int64_t i = 0; i < rows; ++i) {
-    for (std::int64_t c = 0; c < width; c += kLanes) {
-      const std::int64_t count = width - c;
-      Floats x = LoadChannels<Floats>(from + i * row_stride + c, count);
-      if (bias != nullptr) x += LoadChannels<Floats>(bias + c, count);
-      if (rotations.data != nullptr) {
-        x = TurnVector(
-            x, LoadChannels<Floats>(rotations.data + i * rotations.row_stride + c, count), false);
+  ForChannels<Floats>(width, [&]<class Vector>(std::int64_t n) PELAB_INLINE_LAMBDA {
+    for (std::int64_t i = 0; i < rows; ++i) {
+      for (std::int64_t c = 0; c < n; c += kLanesOf<Vector>) {
+        const std::int64_t count = width - c;
+        Vector x = LoadChannels<Vector>(from + i * row_stride + c, count);
+        if (bias != nullptr) x += LoadChannels<Vector>(bias + c, count);
+        if (rotations.data != nullptr) {
+          x = TurnVector(
+              x, LoadChannels<Vector>(rotations.data + i * rotations.row_stride + c, count), false);
+        }
+        Store(x * scale, to + i * to_stride + c);
       }
-      Store(x * scale, to + i * to_stride + c);
     }
-  }
+  });
 }
 
 // Applies scale and inverse rotation to the rows of a gradient and stores them. `bias_sum`, if not
@@ -153,20 +202,22 @@ template <class Floats>
 PELAB_INLINE void Unpack(const float* from, std::int64_t from_stride, std::int64_t rows,
                          std::int64_t width, const Rotations& rotations, float scale,
                          float* bias_sum, float* to, std::int64_t row_stride) {
-  for (std::int64_t c = 0; c < width; c += kLanes) {
-    const std::int64_t count = width - c;
-    Floats sum = {};
-    for (std::int64_t i = 0; i < rows; ++i) {
-      Floats x = Load<Floats>(from + i * from_stride + c) * scale;
-      if (rotations.data != nullptr) {
-        x = TurnVector(
-            x, LoadChannels<Floats>(rotations.data + i * rotations.row_stride + c, count), true);
+  ForChannels<Floats>(width, [&]<class Vector>(std::int64_t n) PELAB_INLINE_LAMBDA {
+    for (std::int64_t c = 0; c < n; c += kLanesOf<Vector>) {
+      const std::int64_t count = width - c;
+      Vector sum = {};
+      for (std::int64_t i = 0; i < rows; ++i) {
+        Vector x = Load<Vector>(from + i * from_stride + c) * scale;
+        if (rotations.data != nullptr) {
+          x = TurnVector(
+              x, LoadChannels<Vector>(rotations.data + i * rotations.row_stride + c, count), true);
+        }
+        sum += x;
+        StoreChannels(x, count, to + i * row_stride + c);
       }
-      sum += x;
-      StoreChannels(x, count, to + i * row_stride + c);
+      if (bias_sum != nullptr) StoreChannels(sum, count, bias_sum + c);
     }
-    if (bias_sum != nullptr) StoreChannels(sum, count, bias_sum + c);
-  }
+  });
 }
 
 // The two halves of x and y interleaved, like a perfect shuffle of cards.
@@ -188,25 +239,37 @@ PELAB_INLINE Dealt<Floats> Deal(const Floats& x, const Floats& y) {
   }
 }
 
-// to (n, m) = from^T (m, n), where m and n are multiples of 16. Works on blocks of 16 by 16. Four
-// rounds interleave the first and the second half of the rows.
-template <class Floats>
-PELAB_INLINE void Transpose(const float* from, std::int64_t m, std::int64_t n, float* to) {
-  for (std::int64_t i = 0; i < m; i += kLanes) {
-    for (std::int64_t j = 0; j < n; j += kLanes) {
-      Floats rows[kLanes], dealt[kLanes];
-      for (std::int64_t r = 0; r < kLanes; ++r) rows[r] = Load<Floats>(from + (i + r) * n + j);
-      for (int round = 0; round < 4; ++round) {
-        for (std::int64_t r = 0; r < kLanes / 2; ++r) {
-          const Dealt<Floats> two = Deal(rows[r], rows[r + kLanes / 2]);
-          dealt[2 * r] = two.low;
-          dealt[2 * r + 1] = two.high;
-        }
-        for (std::int64_t r = 0; r < kLanes; ++r) rows[r] = dealt[r];
-      }
-      for (int r = 0; r < kLanes; ++r) Store(rows[r], to + (j + r) * m + i);
+// A square block of as many rows as a vector has lanes. Each round interleaves the first and the
+// second half of the rows.
+template <class Vector>
+PELAB_INLINE void TransposeBlock(const float* from, std::int64_t from_stride, float* to,
+                                 std::int64_t to_stride) {
+  constexpr std::int64_t kCount = kLanesOf<Vector>;
+  Vector rows[kCount], dealt[kCount];
+  for (std::int64_t r = 0; r < kCount; ++r) rows[r] = Load<Vector>(from + r * from_stride);
+  for (std::int64_t round = 1; round < kCount; round *= 2) {
+    for (std::int64_t r = 0; r < kCount / 2; ++r) {
+      const Dealt<Vector> two = Deal(rows[r], rows[r + kCount / 2]);
+      dealt[2 * r] = two.low;
+      dealt[2 * r + 1] = two.high;
     }
+    for (std::int64_t r = 0; r < kCount; ++r) rows[r] = dealt[r];
   }
+  for (std::int64_t r = 0; r < kCount; ++r) Store(rows[r], to + r * to_stride);
+}
+
+// The first `width` rows of `to` (n, m) = from^T (m, n), where m and n are multiples of 16; the
+// rows after them are changed up to a whole vector.
+template <class Floats>
+PELAB_INLINE void Transpose(const float* from, std::int64_t m, std::int64_t n, std::int64_t width,
+                            float* to) {
+  ForChannels<Floats>(width, [&]<class Vector>(std::int64_t columns) PELAB_INLINE_LAMBDA {
+    for (std::int64_t i = 0; i < m; i += kLanesOf<Vector>) {
+      for (std::int64_t j = 0; j < columns; j += kLanesOf<Vector>) {
+        TransposeBlock<Vector>(from + i * n + j, n, to + j * m + i, m);
+      }
+    }
+  });
 }
 
 }  // namespace pelab::trainer

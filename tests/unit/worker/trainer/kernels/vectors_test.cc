@@ -94,14 +94,60 @@ TYPED_TEST(VectorsTest, PairsTurnAsComplexNumbers) {
   }
 }
 
-TYPED_TEST(VectorsTest, TransposesBlocks) {
+TYPED_TEST(VectorsTest, TransposesTheColumnsThatAreNeeded) {
   constexpr std::int64_t kRows = 2 * kLanes, kColumns = 3 * kLanes;
   const auto from = this->RandomLanes(kRows * kColumns);
-  std::vector<float> to(from.size());
-  Transpose<TypeParam>(from.data(), kRows, kColumns, to.data());
-  for (std::int64_t i = 0; i < kRows; ++i) {
-    for (std::int64_t j = 0; j < kColumns; ++j) {
-      ASSERT_EQ(to[j * kRows + i], from[i * kColumns + j]) << i << ", " << j;
+  for (const std::int64_t width : {1, 4, 5, 8, 12, 16, 20, 24, 37, 48}) {
+    std::vector<float> to(from.size(), 9);
+    Transpose<TypeParam>(from.data(), kRows, kColumns, width, to.data());
+    for (std::int64_t i = 0; i < kRows; ++i) {
+      for (std::int64_t j = 0; j < width; ++j) {
+        ASSERT_EQ(to[j * kRows + i], from[i * kColumns + j]) << i << ", " << j << " of " << width;
+      }
+    }
+  }
+}
+
+TYPED_TEST(VectorsTest, ChannelsTakeTheFewestVectors) {
+  const auto check = [](std::int64_t width, std::int64_t lanes, std::int64_t padded) {
+    bool called = false;
+    ForChannels<TypeParam>(width, [&]<class Vector>(std::int64_t n) PELAB_INLINE_LAMBDA {
+      called = true;
+      EXPECT_EQ(kLanesOf<Vector>, lanes) << width;
+      EXPECT_EQ(n, padded) << width;
+    });
+    EXPECT_TRUE(called) << width;
+  };
+  for (const std::int64_t width : {1, 3, 4}) check(width, 4, 4);
+  check(16, 16, 16);
+  check(29, 16, 32);
+  constexpr bool kWide = std::is_same_v<TypeParam, Floats16>;
+  constexpr bool kNarrow = std::is_same_v<TypeParam, Floats4x4>;
+  for (const std::int64_t width : {5, 7, 8}) check(width, 8, 8);
+  check(12, 16, 16);
+  check(20, kWide ? 16 : kNarrow ? 4 : 8, kWide ? 32 : kNarrow ? 20 : 24);
+  check(24, kWide ? 16 : 8, kWide ? 32 : 24);
+}
+
+// Sums of products, with padding of the channels in vectors of each width.
+TYPED_TEST(VectorsTest, ProductsOfAnyWidthAreThoseOfTheirElements) {
+  constexpr std::int64_t kRows = 5, kTerms = 7;
+  for (const std::int64_t width : {1, 4, 6, 8, 12, 16, 20, 24, 32, 40}) {
+    const std::int64_t stride = Padded(width);
+    const auto a = this->RandomLanes(kRows * kTerms), b = this->RandomLanes(kTerms * stride);
+    std::vector<float> c(kRows * stride, 9);
+    ForChannels<TypeParam>(width, [&]<class Vector>(std::int64_t n) PELAB_INLINE_LAMBDA {
+      Product<Vector>(kRows, n, a.data(), kTerms, 1, b.data(), stride, c.data(), stride,
+                      [&](std::int64_t, std::int64_t) PELAB_INLINE_LAMBDA {
+                        return Extent{n, 0, kTerms};
+                      });
+    });
+    for (std::int64_t i = 0; i < kRows; ++i) {
+      for (std::int64_t j = 0; j < width; ++j) {
+        double sum = 0;
+        for (std::int64_t k = 0; k < kTerms; ++k) sum += a[i * kTerms + k] * b[k * stride + j];
+        ASSERT_NEAR(c[i * stride + j], sum, 1e-5) << i << ", " << j << " of " << width;
+      }
     }
   }
 }
