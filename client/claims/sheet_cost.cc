@@ -4,14 +4,18 @@
 #include <cmath>
 #include <filesystem>
 #include <map>
+#include <utility>
 
 #include "client/source/connect.h"
 #include "client/terminal/put.h"
 #include "client/terminal/table.h"
+#include "client/terminal/varying_columns.h"
 #include "core/base/status.h"
 #include "core/base/strings.h"
+#include "core/claims/cell_labels.h"
 #include "core/claims/evidence.h"
 #include "core/render/text.h"
+#include "core/results/cell_jobs.h"
 #include "core/stats/e_value.h"
 
 namespace pelab::client {
@@ -27,10 +31,6 @@ std::string JobsText(std::int64_t jobs, const std::optional<double>& seconds) {
   return Concat(render::Counted(jobs, "job"),
                 seconds ? Concat(", ", render::FormatSeconds(*seconds), " of slot time")
                         : ", whose time is unknown");
-}
-
-std::string CellLabel(const experiment::Cell& cell) {
-  return Concat(cell.pe_label, " ", cell.task_label, " ", cell.protocol_label);
 }
 
 // The fewest seeds that can decide every claim at once, if every seed agrees.
@@ -79,14 +79,22 @@ SheetCost CostOf(const claims::BoundSheet& sheet, const claims::StoredRows& rows
 
 std::string CostText(const claims::BoundSheet& sheet, const SheetCost& cost, double budget,
                      const render::Style& style) {
-  render::Table table({{"cell", Column::Align::kLeft, true},
-                       {"claims", kRight},
-                       {"stored seeds", kRight},
-                       {"a seed takes", kRight}});
+  const results::JobList jobs = results::JobsOf(sheet.configurations);
+  const VaryingColumns varying(jobs, /*shown=*/"protocol");
+  std::vector<Column> columns = {
+      {"pe", Column::Align::kLeft, true}, {"task", Column::Align::kLeft, true}, {"protocol"}};
+  varying.AddTo(columns);
+  columns.insert(columns.end(),
+                 {{"claims", kRight}, {"stored seeds", kRight}, {"a seed takes", kRight}});
+  render::Table table(columns);
   for (const CellCost& cell : cost.cells) {
-    table.AddRow({CellLabel(sheet.configurations[cell.configuration]), Concat(cell.claims),
-                  Concat(cell.stored),
-                  cell.seconds_per_seed ? render::FormatSeconds(*cell.seconds_per_seed) : "-"});
+    const experiment::Cell& of = sheet.configurations[cell.configuration];
+    std::vector<std::string> row = {of.pe_label, of.task_label, of.protocol_label};
+    varying.AddCells(cell.configuration, row);
+    row.insert(row.end(),
+               {Concat(cell.claims), Concat(cell.stored),
+                cell.seconds_per_seed ? render::FormatSeconds(*cell.seconds_per_seed) : "-"});
+    table.AddRow(std::move(row));
   }
   const auto cells = static_cast<std::int64_t>(cost.cells.size());
   const auto line = [&](const std::string& what, std::int64_t seeds) {
@@ -115,8 +123,9 @@ std::string CostText(const claims::BoundSheet& sheet, const SheetCost& cost, dou
   text += line(Concat("all ", most, " seeds of max_seeds"), most);
   if (cost.seconds_per_seed && cost.without_times > 0) {
     text += Concat(cost.without_times,
-                   " cells have no stored times and are taken as the mean of "
-                   "the others\n");
+                   cost.without_times == 1 ? " cell has no stored time and is"
+                                           : " cells have no stored times and are",
+                   " taken as the mean of the others\n");
   }
   if (budget > 0 && cost.seconds_per_seed.value_or(0) > 0) {
     const double seeds = std::min(budget / *cost.seconds_per_seed, static_cast<double>(most));
@@ -127,12 +136,18 @@ std::string CostText(const claims::BoundSheet& sheet, const SheetCost& cost, dou
 }
 
 render::Json CostJson(const claims::BoundSheet& sheet, const SheetCost& cost) {
+  const claims::CellLabels labels(sheet.configurations);
   Json cells = Json::array();
   for (const CellCost& cell : cost.cells) {
     const experiment::Cell& of = sheet.configurations[cell.configuration];
+    Json settings = Json::object();
+    for (auto& [field, value] : labels.SettingsOf(cell.configuration)) {
+      settings[field] = std::move(value);
+    }
     cells.push_back({{"pe", of.pe_label},
                      {"task", of.task_label},
                      {"protocol", of.protocol_label},
+                     {"settings", settings},
                      {"claims", cell.claims},
                      {"stored", cell.stored},
                      {"seconds_per_seed", render::OrNull(cell.seconds_per_seed)}});

@@ -20,6 +20,7 @@
 #include "core/db/read/job_counts.h"
 #include "core/db/read/reader.h"
 #include "core/experiment/sweep_notes.h"
+#include "core/results/cell_jobs.h"
 #include "core/results/rows.h"
 #include "core/rpc/sweep_document.h"
 
@@ -86,23 +87,9 @@ absl::StatusOr<Counted> Ask(const Context& context, const Document& document, bo
   return answer;
 }
 
-// The sweep's cells as job rows, with the members that identify them.
-results::JobList JobsOf(const std::vector<experiment::Cell>& cells) {
-  std::vector<v1::JobRow> jobs(cells.size());
-  for (std::size_t i = 0; i < cells.size(); ++i) {
-    jobs[i].set_pe(cells[i].job.pe);
-    jobs[i].set_pe_label(cells[i].pe_label);
-    jobs[i].set_task(cells[i].task_label);
-    jobs[i].set_protocol(cells[i].protocol_label);
-    jobs[i].set_seed(cells[i].job.seed);
-    jobs[i].set_spec_json(cells[i].canonical_json);
-  }
-  return results::JobList(std::move(jobs));
-}
-
 std::string CellsTable(const std::vector<experiment::Cell>& cells, const render::Style& style) {
   using Align = render::Column::Align;
-  const results::JobList jobs = JobsOf(cells);
+  const results::JobList jobs = results::JobsOf(cells);
   const VaryingColumns varying(jobs, /*shown=*/"protocol");
   std::vector<render::Column> columns = {
       {"pe", Align::kLeft, true}, {"task", Align::kLeft, true}, {"protocol"}};

@@ -11,6 +11,7 @@
 #include "core/base/strings.h"
 #include "core/base/utf8.h"
 #include "core/catalog/catalog.h"
+#include "core/claims/cell_labels.h"
 #include "core/claims/metric.h"
 #include "core/db/read/spec_filter.h"
 #include "core/results/metrics.h"
@@ -104,11 +105,10 @@ class Binder {
 
   // "; it has rope distance, …": for somebody who mistook a name.
   std::string CellsText() const {
-    std::set<std::string> labels;
-    for (const Cell& cell : bound_.configurations) {
-      labels.insert(Concat(cell.pe_label, " ", cell.task_label, " ", cell.protocol_label));
-    }
-    return Concat("; it has ", Shorten(Join(labels, ", "), kShown));
+    const CellLabels labels(bound_.configurations);
+    std::set<std::string> all;
+    for (std::size_t at = 0; at < bound_.configurations.size(); ++at) all.insert(labels.Of(at));
+    return Concat("; it has ", Shorten(Join(all, ", "), kShown));
   }
 
   void BindClaim(std::size_t index) {

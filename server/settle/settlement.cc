@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "core/base/json_text.h"
 #include "core/base/status.h"
+#include "core/claims/cell_labels.h"
 #include "core/claims/metric.h"
 #include "core/db/read/all_rows.h"
 #include "core/experiment/configuration.h"
@@ -146,11 +147,6 @@ std::string ReasonOf(const v1::JobRow* row, const claims::OpenCell& cell, bool l
     default:
       return live ? "" : "the sheet's sweep does not claim it any more";
   }
-}
-
-std::string LabelOf(const experiment::Cell& cell, std::int64_t seed) {
-  return absl::StrCat(cell.pe_label, " ", cell.task_label, " ", cell.protocol_label, " seed ",
-                      seed);
 }
 
 // The slot time of some trained jobs.
@@ -318,6 +314,7 @@ std::string CellsJson(const std::vector<std::uint64_t>& combinations) {
 std::vector<Blocked> BlockedOf(const StoredSheet& sheet, const claims::StoredRows& rows,
                                const std::vector<claims::OpenCell>& open, bool live) {
   const JobRows jobs = JobRowsOf(*sheet.bound, rows);
+  std::optional<claims::CellLabels> labels;
   std::vector<Blocked> blocked;
   for (const claims::OpenCell& cell : open) {
     const auto found = jobs.find({cell.configuration, cell.seed});
@@ -326,7 +323,8 @@ std::vector<Blocked> BlockedOf(const StoredSheet& sheet, const claims::StoredRow
     if (reason.empty()) continue;
     Blocked& one = blocked.emplace_back();
     one.job.set_job_id(row == nullptr ? 0 : row->job_id());
-    one.job.set_label(LabelOf(sheet.bound->configurations[cell.configuration], cell.seed));
+    if (!labels) labels.emplace(sheet.bound->configurations);
+    one.job.set_label(absl::StrCat(labels->Of(cell.configuration), " seed ", cell.seed));
     one.job.set_reason(reason);
     one.failed = row != nullptr && row->state() == v1::JOB_STATE_FAILED;
   }

@@ -3,14 +3,17 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <set>
 #include <string>
 
 #include "core/base/strings.h"
+#include "core/claims/cell_labels.h"
 #include "tests/unit/core/claims/claims_fixture.h"
 
 namespace pelab::claims {
 namespace {
 
+using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::SizeIs;
@@ -30,6 +33,22 @@ std::string BindError(const std::string& claims) {
   EXPECT_FALSE(result.bound.has_value());
   EXPECT_THAT(result.violations, SizeIs(1));
   return result.violations.empty() ? "" : Format(result.violations.front(), "s.yaml");
+}
+
+// The names that messages and tables give to the cells of a sweep whose models differ.
+TEST(BindingTest, CellsAreToldApartByTheSettingsInWhichTheyDiffer) {
+  const BoundSheet bound = Bound(
+      "  - id: r\n    most: {metric: deposit, cell: pe=rope}\n"
+      "    each: [protocol, model.layers, model.heads]\n",
+      "name: t\nprotocol: [clean, published]\npe: rope\n"
+      "task: {name: distance, length: 16, vocabulary: 40}\n"
+      "model: {d_model: 16, d_ff: 32, max_len: 16}\n"
+      "axes: {model.layers: [2, 3], model.heads: [2, 4]}\n");
+  const CellLabels labels(bound.configurations);
+  std::set<std::string> all;
+  for (std::size_t at = 0; at < bound.configurations.size(); ++at) all.insert(labels.Of(at));
+  EXPECT_THAT(all, SizeIs(8));
+  EXPECT_THAT(all, Contains("rope distance published model.heads=4 model.layers=3"));
 }
 
 TEST(BindingTest, OneClaimForEachProtocolOnItsOwnCells) {
