@@ -7,6 +7,7 @@ It reads conditions of the form `field=value`, joined by spaces or `and`; enough
 the documentation and of the tests.
 """
 
+import functools
 import itertools
 import json
 import math
@@ -31,6 +32,7 @@ def log_choose(n, k):
     return math.lgamma(n + 1) - lgamma(k + 1) - lgamma(n - k + 1)
 
 
+@functools.cache
 def log_e(k, n):
     """e(k, n) = sum over j <= k of C(n + 1, j), divided by (n + 1) C(n, k)."""
     terms = log_choose(n + 1, np.arange(k + 1))

@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "worker/trainer/parameters/members.h"
+#include "worker/trainer/parameters/torch_tensors.h"
 #include "worker/trainer/pe/pe_tensors.h"
 
 namespace pelab::trainer {
@@ -33,13 +34,17 @@ at::Tensor PreparedQuery(const AttentionInputs& inputs) {
   return Prepared(inputs.query, inputs.query_bias, inputs.query_rotations, inputs.key.size(1));
 }
 
+at::Tensor MatrixProduct(const at::Tensor& x, const at::Tensor& y) {
+  return ProductOf(x, y, [](const at::Tensor& a, const at::Tensor& b) { return at::matmul(a, b); });
+}
+
 // A separate matrix product for each query row i: x (B, H, T', m) and y (T', m, n) or (M, T', m, n)
 // give (B, H, T', n).
 at::Tensor ProductByRow(const at::Tensor& x, const at::Tensor& y) {
   const std::int64_t members = MembersOf(y, 3), each = x.size(0) / members;
   const at::Tensor apart = x.unflatten(0, {members, each});  // (M, B/M, H, T', m)
   const at::Tensor rows = apart.permute({0, 3, 1, 2, 4}).flatten(2, 3).flatten(0, 1);
-  return at::bmm(rows, y.reshape({-1, y.size(-2), y.size(-1)}))
+  return MatrixProduct(rows, y.reshape({-1, y.size(-2), y.size(-1)}))
       .view({members, x.size(2), each, x.size(1), y.size(-1)})
       .permute({0, 2, 3, 1, 4})
       .flatten(0, 1);
@@ -92,7 +97,7 @@ at::Tensor AttendPlainly(const AttentionInputs& inputs, std::int64_t layer,
   const at::Tensor query = unscaled * LogitScale(inputs.query);
   const at::Tensor key = Prepared(inputs.key, inputs.key_bias, inputs.key_rotations, keys);
   const at::Tensor value = Prepared(inputs.value, inputs.value_bias, {}, keys);
-  at::Tensor logits = at::matmul(query, key.transpose(1, 2).transpose(-2, -1));  // (B, H, T', T)
+  at::Tensor logits = MatrixProduct(query, key.permute({0, 2, 3, 1}));  // (B, H, T', T)
   if (const at::Tensor term = KeyDistanceLogits(inputs); term.defined()) logits = logits + term;
   if (inputs.distance_bias.defined()) {
     const at::Tensor bias = ByPair(inputs.distance_bias, rows, keys);
@@ -110,7 +115,7 @@ at::Tensor AttendPlainly(const AttentionInputs& inputs, std::int64_t layer,
     weights = TimesByMember(weights, factor.to(weights.scalar_type()));
   }
   if (dropout != nullptr) weights = dropout->Apply(weights, layer, DropoutSite::kAttention);
-  at::Tensor out = at::matmul(weights, value.transpose(1, 2));
+  at::Tensor out = MatrixProduct(weights, value.transpose(1, 2));
   if (inputs.value_distance.defined()) {
     const at::Tensor pairs = OfPairs(inputs.value_distance, rows, keys);
     out = out + ProductByRow(weights, pairs.to(weights.scalar_type()));

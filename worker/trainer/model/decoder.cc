@@ -230,7 +230,7 @@ Residual Decoder::WithoutHeads(std::int64_t layer, const at::Tensor& x_mid, cons
   const at::Tensor contributions = at::empty(sizes, heads.options());
   for (std::size_t i = 0; i < of.size(); ++i) {
     contributions.select(0, static_cast<std::int64_t>(i))
-        .copy_(at::linear(heads.narrow(2, of[i] * d, d), weight.narrow(1, of[i] * d, d)));
+        .copy_(ProductWith(heads.narrow(2, of[i] * d, d), weight.narrow(1, of[i] * d, d)));
   }
   return TakeAway(x_mid, contributions.flatten(0, 1), WeightsOf(parts.ffn_norm));
 }

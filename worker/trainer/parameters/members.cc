@@ -5,6 +5,8 @@
 
 #include <vector>
 
+#include "worker/trainer/parameters/torch_tensors.h"
+
 namespace pelab::trainer {
 namespace {
 
@@ -26,9 +28,11 @@ void MultiplyEach(const at::Tensor& a, const at::Tensor& b, const at::Tensor& to
 }
 
 at::Tensor Multiplied(const at::Tensor& a, const at::Tensor& b) {
-  at::Tensor to = at::empty({a.size(0), a.size(1), b.size(2)}, a.options());
-  MultiplyEach(a, b, to);
-  return to;
+  return ProductOf(a, b, [](const at::Tensor& x, const at::Tensor& y) {
+    at::Tensor to = at::empty({x.size(0), x.size(1), y.size(2)}, x.options());
+    MultiplyEach(x, y, to);
+    return to;
+  });
 }
 
 // Multiplies x (M, R, in) by the transposes of the weights: (M, R, out). It has its own gradient,
@@ -126,7 +130,10 @@ at::Tensor TimesByMember(const at::Tensor& x, const at::Tensor& term) {
 
 at::Tensor ProductWith(const at::Tensor& x, const at::Tensor& weight) {
   const std::int64_t members = MembersOf(weight, 2);
-  if (members == 1) return at::linear(x, weight);
+  if (members == 1) {
+    return ProductOf(x, weight,
+                     [](const at::Tensor& a, const at::Tensor& b) { return at::linear(a, b); });
+  }
   std::vector<std::int64_t> shape = x.sizes().vec();
   const at::Tensor rows = x.reshape({members, -1, x.size(-1)});
   shape.back() = weight.size(1);

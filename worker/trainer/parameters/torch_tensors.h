@@ -32,6 +32,15 @@ inline at::Tensor Widened(const at::Tensor& x) {
   return x.scalar_type() == at::kBFloat16 ? x.to(at::kFloat) : x;
 }
 
+// The product multiply(x, y). On a CPU, factors of 16 bits are widened and the sums rounded, as
+// tensor cores do: LibTorch's own loops for them take twenty times as long, and some round on the
+// way.
+template <class Multiply>
+at::Tensor ProductOf(const at::Tensor& x, const at::Tensor& y, const Multiply& multiply) {
+  if (!x.device().is_cpu() || x.scalar_type() != at::kBFloat16) return multiply(x, y);
+  return multiply(x.to(at::kFloat), y.to(at::kFloat)).to(at::kBFloat16);
+}
+
 // Calls call(float()) or call(Bf16()), by the element type of x.
 template <typename Call>
 auto InTypeOf(const at::Tensor& x, const Call& call) {

@@ -132,6 +132,31 @@ INSTANTIATE_TEST_SUITE_P(Variants, EveryMember,
                          });
 
 // Data, order, dropout, schedule, evaluation and checkpoints of whole epochs.
+// 16-bit factors on a CPU: sums in 32 bits, rounded once, and so their gradients.
+TEST(Members, ProductsOf16BitsAreRoundedOnce) {
+  for (const std::int64_t members : {1, 3}) {
+    const auto rounded = [](const char* name, const std::vector<std::int64_t>& shape) {
+      return RandomTensor(name, shape).to(at::kBFloat16);
+    };
+    std::vector<std::int64_t> shape = {6, 200};
+    if (members > 1) shape.insert(shape.begin(), members);
+    const at::Tensor x = rounded("x", {3, 4, 200}), weight = rounded("weight", shape);
+    const at::Tensor to_out = rounded("to_out", {3, 4, 6});
+    const auto gradients = [&](at::ScalarType type) {
+      const at::Tensor a = x.detach().to(type, false, true).requires_grad_();
+      const at::Tensor b = weight.detach().to(type, false, true).requires_grad_();
+      const at::Tensor out = ProductWith(a, b);
+      out.backward(to_out.to(type));
+      return std::vector<at::Tensor>{out.detach(), a.grad(), b.grad()};
+    };
+    const std::vector<at::Tensor> narrow = gradients(at::kBFloat16), wide = gradients(at::kFloat);
+    for (std::size_t i = 0; i < narrow.size(); ++i) {
+      EXPECT_EQ(narrow[i].scalar_type(), at::kBFloat16);
+      EXPECT_TRUE(narrow[i].equal(wide[i].to(at::kBFloat16))) << members << " members, " << i;
+    }
+  }
+}
+
 TEST(Members, TrainForEpochsAsAlone) {
   std::vector<experiment::Job> jobs;
   std::vector<Dataset> data;
