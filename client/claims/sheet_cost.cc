@@ -86,7 +86,7 @@ std::string CostText(const claims::BoundSheet& sheet, const SheetCost& cost, dou
   varying.AddTo(columns);
   columns.insert(columns.end(),
                  {{"claims", kRight}, {"stored seeds", kRight}, {"a seed takes", kRight}});
-  render::Table table(columns);
+  render::Table table(columns, render::Table::kAllLines);  // cut settings would look alike
   for (const CellCost& cell : cost.cells) {
     const experiment::Cell& of = sheet.configurations[cell.configuration];
     std::vector<std::string> row = {of.pe_label, of.task_label, of.protocol_label};

@@ -39,14 +39,17 @@ bool IsFile(const std::string& path) {
 
 absl::StatusOr<JudgedSheet> Judged(Commands& commands, DataSource& source,
                                    const ClaimsOptions& options) {
+  // Somebody who names jobs wants to know what these say.
+  const bool named = !options.sweep.empty() || options.first_seed > 0;
   if (!IsFile(options.sheet)) {
     PELAB_ASSIGN_OR_RETURN(const v1::Sheet sheet, RegisteredOrNoFile(source, options.sheet));
-    return JudgeRegistered(source, sheet);
+    if (!named) return JudgeRegistered(source, sheet);
+    return absl::InvalidArgumentError(Concat(
+        "sheet ", sheet.row().sheet_id(), " is registered, so its verdicts are those of its ",
+        "last round; --first-seed and --sweep are for the sheet's file"));
   }
   PELAB_ASSIGN_OR_RETURN(SheetFile file, LoadSheet(options.sheet, &commands.document_name));
   PELAB_ASSIGN_OR_RETURN(const auto registered, FindRegistered(source, file.sha256));
-  // Somebody who names jobs wants to know what these say.
-  const bool named = !options.sweep.empty() || options.first_seed > 0;
   if (registered && !named) return JudgeRegistered(source, *registered);
   PELAB_ASSIGN_OR_RETURN(const v1::JobFilter filter, FilterOf(source, options.sweep, file.bound));
   PELAB_ASSIGN_OR_RETURN(JudgedSheet judged, JudgeFile(source, file, filter, options.first_seed));

@@ -9,6 +9,7 @@
 #include "client/terminal/put.h"
 #include "client/terminal/table.h"
 #include "core/base/strings.h"
+#include "core/claims/cell_labels.h"
 #include "core/claims/metric.h"
 #include "core/render/text.h"
 #include "core/stats/share_sequence.h"
@@ -95,6 +96,10 @@ std::string ShareText(const Evidence& evidence) {
 std::string SeedsText(const Evidence& evidence) {
   const stats::SignCount shows = Weakest(evidence).count;
   std::string text = Concat(shows.successes, " of ", shows.trials);
+  const std::int64_t left_out = evidence.e.seeds - evidence.e.eligible;
+  if (evidence.e.eligible == 0 && left_out > 0) {
+    return Concat(text, ", ", left_out, " out");
+  }
   if (evidence.holds.size() != 1 || evidence.fails.size() != 1) return text;
   const std::int64_t ties = shows.trials - shows.successes - evidence.fails.front().count.successes;
   return ties > 0 ? Concat(text, ", ", render::Counted(ties, "tie")) : text;
@@ -145,17 +150,22 @@ Json SidesJson(const std::vector<SideEvidence>& sides, const char* of) {
   return all;
 }
 
-Json StatisticsJson(const claims::BoundSheet& sheet, const BoundClaim& claim,
-                    const Evidence& evidence) {
+Json StatisticsJson(const claims::BoundSheet& sheet, const claims::CellLabels& labels,
+                    const BoundClaim& claim, const Evidence& evidence) {
   Json all = Json::array();
   for (std::size_t i = 0; i < claim.statistics.size(); ++i) {
     const Estimate estimate = EstimateOf(evidence, i);
     Json cells = Json::array(), values = Json::array();
     for (const claims::BoundTerm& term : claim.statistics[i]) {
       const experiment::Cell& cell = sheet.configurations[term.configuration];
+      Json settings = Json::object();
+      for (auto& [field, value] : labels.SettingsOf(term.configuration)) {
+        settings[field] = std::move(value);
+      }
       cells.push_back({{"pe", cell.pe_label},
                        {"task", cell.task_label},
                        {"protocol", cell.protocol_label},
+                       {"settings", settings},
                        {"weight", term.weight}});
     }
     for (const claims::SeedEvidence& seed : evidence.seeds) {
@@ -266,11 +276,12 @@ std::string ThresholdsText(const JudgedSheet& judged) {
     ++decided;
   }
   const auto claims = static_cast<std::int64_t>(judged.judgements.size());
-  std::string text =
-      Concat("e: the evidence, for the claim or against it\na claim is decided from e = 2 x ",
-             render::Counted(claims, "claim"), " / (",
-             render::Shortest(judged.sheet.sheet.false_discovery_rate), " x decided claims) on\n",
-             "this threshold is ");
+  std::string text = Concat(
+      "e: the evidence, for the claim or against it, as most seeds say\na claim is decided from e "
+      "= 2 x ",
+      render::Counted(claims, "claim"), " / (",
+      render::Shortest(judged.sheet.sheet.false_discovery_rate), " x decided claims) on\n",
+      "this threshold is ");
   if (met) text += Concat(EText(*met), " for the ", decided, " decided");
   if (next) text += Concat(met ? ", " : "", EText(*next), met ? " for one more" : " for the first");
   return text + "\n";
@@ -291,6 +302,10 @@ std::string RegistrationText(const JudgedSheet& judged) {
   text += Concat(render::Counted(row.ended_rounds(), "round"), ", ",
                  render::Counted(judged.trained, "job"), ", ",
                  render::FormatSeconds(judged.slot_seconds), " of slot time\n");
+  if (row.rounds() > row.ended_rounds()) {
+    text += Concat("round ", row.rounds(), " has not ended: its seeds do not count yet (pelab ",
+                   "settle goes on with it)\n");
+  }
   if (judged.changed.empty()) return text;
   return Concat(text, "the stored results do not give the verdicts' e-values any more: ",
                 Join(judged.changed, ", "), "\n");
@@ -334,6 +349,14 @@ std::string StandingsText(const JudgedSheet& judged) {
   if (any("all seeds")) text += Concat("all seeds: has the ", most, " of max_seeds\n");
   if (any("futile")) {
     text += Concat("given up: unlikely (below 5 %) to be decided by the ", most, " of max_seeds\n");
+  }
+  const bool unlearned = std::any_of(
+      judged.judgements.begin(), judged.judgements.end(),
+      [](const claims::Judgement& one) { return one.verdict == Verdict::kNotEligible; });
+  if (unlearned) {
+    text +=
+        "not eligible: no seed has learned enough to count (`eligible` in the sheet)\n"
+        "out: seeds that have learned too little\n";
   }
   return text;
 }
@@ -394,6 +417,7 @@ std::string VerdictsText(const JudgedSheet& judged, const render::Style& style) 
 }
 
 render::Json VerdictsJson(const JudgedSheet& judged) {
+  const claims::CellLabels labels(judged.sheet.configurations);
   Json claims_json = Json::array();
   for (std::size_t i = 0; i < judged.evidence.size(); ++i) {
     Json claim = RowOf(judged, i);
@@ -404,7 +428,7 @@ render::Json VerdictsJson(const JudgedSheet& judged) {
     for (Json& side : SidesJson(judged.evidence[i].fails, "fails")) {
       claim["sides"].push_back(std::move(side));
     }
-    claim["statistics"] = StatisticsJson(judged.sheet, bound, judged.evidence[i]);
+    claim["statistics"] = StatisticsJson(judged.sheet, labels, bound, judged.evidence[i]);
     claims_json.push_back(std::move(claim));
   }
   return {{"sheet", judged.sheet.sheet.name},

@@ -3,7 +3,7 @@
 namespace pelab::client {
 
 VaryingColumns::VaryingColumns(const results::JobList& jobs, const std::string& shown)
-    : varying_(jobs), fields_(varying_.fields()) {
+    : varying_(jobs), shown_(shown), fields_(varying_.fields()) {
   std::erase(fields_, shown);
 }
 
@@ -19,7 +19,7 @@ void VaryingColumns::AddTo(std::vector<render::Column>& columns) const {
 
 void VaryingColumns::AddCells(std::size_t job, std::vector<std::string>& cells) const {
   if (fields_.size() > kMostColumns) {
-    cells.push_back(varying_.LabelOf(job));
+    cells.push_back(varying_.LabelOf(job, shown_));
     return;
   }
   for (const std::string& field : fields_) cells.push_back(varying_.ValueOf(job, field));

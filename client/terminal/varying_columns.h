@@ -26,6 +26,7 @@ class VaryingColumns {
 
  private:
   results::Varying varying_;
+  std::string shown_;
   std::vector<std::string> fields_;
 };
 

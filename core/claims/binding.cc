@@ -5,8 +5,10 @@
 #include <map>
 #include <set>
 #include <string>
+#include <string_view>
 #include <utility>
 
+#include "absl/strings/numbers.h"
 #include "core/base/sha256.h"
 #include "core/base/strings.h"
 #include "core/base/utf8.h"
@@ -14,6 +16,7 @@
 #include "core/claims/cell_labels.h"
 #include "core/claims/metric.h"
 #include "core/db/read/spec_filter.h"
+#include "core/db/read/where.h"
 #include "core/results/metrics.h"
 
 namespace pelab::claims {
@@ -103,7 +106,30 @@ class Binder {
     return nullptr;
   }
 
-  // "; it has rope distance, …": for somebody who mistook a name.
+  // For somebody who mistook a value or a name: "; no cell has pe = rop; did you mean rope? there:
+  // nope, rope", or the cells that the sweep has.
+  std::string HintText(const std::string& condition) {
+    const auto wanted = db::ValuesOfWhere(condition);
+    if (!wanted.ok()) return CellsText();
+    for (const db::WantedValue& one : *wanted) {
+      const auto found = filter_.Matching(db::WhereEqual(one));
+      if (!found.ok() || !found->empty()) continue;
+      std::set<std::string> there;
+      for (const Cell& cell : bound_.configurations) there.insert(ValueOf(cell, one.field));
+      there.erase("-");
+      if (there.empty()) continue;
+      double number = 0;
+      std::vector<std::string_view> known;  // one number is not a slip for another
+      if (!absl::SimpleAtod(one.value, &number)) known.assign(there.begin(), there.end());
+      const std::string near(catalog::DidYouMean(one.value, known));
+      return Concat("; no cell has ", one.field, " = ", Shorten(one.value, kShown), "; ",
+                    near.empty() ? "" : Concat("did you mean ", near, "? "),
+                    "there: ", Shorten(Join(there, ", "), kShown));
+    }
+    return CellsText();
+  }
+
+  // "; it has rope distance, …".
   std::string CellsText() const {
     const CellLabels labels(bound_.configurations);
     std::set<std::string> all;
@@ -134,7 +160,8 @@ class Binder {
     }
     if (groups.empty()) {
       Say(claim.where_place, Shorten(claim.where, kShown),
-          Concat("no cell of the sweep meets \"", Shorten(claim.where, kShown), "\"", CellsText()));
+          Concat("no cell of the sweep meets \"", Shorten(claim.where, kShown), "\"",
+                 HintText(claim.where)));
     }
     // One group's error is likely to be that of the others.
     for (const std::vector<std::string>& values : groups) {
@@ -163,7 +190,7 @@ class Binder {
         return Fail(term.place, shown,
                     Concat("no cell of the sweep meets \"", shown, "\"",
                            claim.where.empty() ? "" : " where ", Shorten(claim.where, kShown),
-                           within, CellsText()));
+                           within, HintText(term.condition)));
       }
       if (both.size() > 1) {
         const std::string differences = Differences(bound_.configurations, both);

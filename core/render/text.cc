@@ -85,12 +85,13 @@ std::string Truncate(std::string_view text, int width) {
 
 namespace {
 
-// The number of bytes of a word up to its best place for a break: after "_", "," or "/", or before
-// "(".
+// The number of bytes of a word up to its best place for a break: after "_", ",", "/" or "-", or
+// before "(" or "[".
 std::size_t PartOf(std::string_view word) {
   for (std::size_t i = 1; i < word.size(); ++i) {
     const char before = word[i - 1];
-    if (before == '_' || before == ',' || before == '/' || word[i] == '(') return i;
+    if (before == '_' || before == ',' || before == '/' || before == '-') return i;
+    if (word[i] == '(' || word[i] == '[') return i;
   }
   return word.size();
 }

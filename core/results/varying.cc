@@ -17,10 +17,10 @@ std::string Varying::ValueOf(std::size_t job, const std::string& field) const {
   return hashes_.In(table_.StoredValue(job, field));
 }
 
-std::string Varying::LabelOf(std::size_t job) const {
+std::string Varying::LabelOf(std::size_t job, const std::string& shown) const {
   std::string label;
   for (const std::string& field : fields_) {
-    const std::string value = ValueOf(job, field);
+    const std::string value = field == shown ? "-" : ValueOf(job, field);
     if (value != "-") label += Concat(label.empty() ? "" : " ", field, "=", value);
   }
   return label;

@@ -23,8 +23,9 @@ class Varying {
   const std::vector<std::string>& fields() const { return fields_; }
   // "0.0003"; "-" if the job has no such field. Hashes are short.
   std::string ValueOf(std::size_t job, const std::string& field) const;
-  // "model.layers=4 train.lr=0.0003"; empty if the jobs differ in nothing else.
-  std::string LabelOf(std::size_t job) const;
+  // "model.layers=4 train.lr=0.0003", without the field `shown`; empty if the jobs differ in
+  // nothing else.
+  std::string LabelOf(std::size_t job, const std::string& shown = "") const;
 
  private:
   FieldTable table_;

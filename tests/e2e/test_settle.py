@@ -76,6 +76,10 @@ class Settle(SettleCase):
                           for key in ("claims", "hold", "fail", "open", "given_up")],
                          [10, *decided, 0, 10 - sum(decided)])
         self.assertIn("tiny-claims", self.ok(self.pelab_db("claims", "list")).stdout)
+        late = self.pelab_db("claims", "show", "1", "--first-seed", "2")
+        self.assertEqual(late.returncode, 2)
+        self.assertIn("sheet 1 is registered, so its verdicts are those of its last round; "
+                      "--first-seed and --sweep are for the sheet's file", late.stderr)
         missing = self.pelab_db("claims", "show", "no-such-sheet")
         self.assertEqual(missing.returncode, 2)
         self.assertIn('no sheet "no-such-sheet" is registered', missing.stderr)

@@ -41,13 +41,25 @@ export function drawEvidence(element, data, options = {}) {
   });
 }
 
-// data: {limits: [numbers that the claim names], statistics: [{cells: [{pe, weight}], median_low,
-// median_high, values: [{seed, value, eligible}]}]}. A row of dots for each statistic.
-export function drawSeedValues(element, data, options = {}) {
-  const nameOf = (statistic) => statistic.cells.map(({ pe, weight }, i) => {
+// The cells of a statistic with their signs: "rope - nope". If two of them have one encoding, the
+// settings in which the statistic's cells differ tell them apart: "rope layers=6 - rope layers=2".
+export function statisticName({ cells }) {
+  const of = cells.map(({ pe, settings = {} }) => ({ pe, ...settings }));
+  const alone = new Set(cells.map(({ pe }) => pe)).size === cells.length;
+  const fields = alone ? [] : Object.keys(of[0]).filter((field) => (
+    field !== 'pe' && new Set(of.map((cell) => cell[field])).size > 1));
+  return cells.map(({ pe, weight }, i) => {
     const size = Math.abs(weight) === 1 ? '' : `${Math.abs(weight)} `;
-    return `${weight < 0 ? ' \u2212 ' : i > 0 ? ' + ' : ''}${size}${pe}`;
+    const settings = fields.map((field) => ` ${field.replace(/^.*\./, '')}=${of[i][field]}`);
+    const sign = weight < 0 ? ' \u2212 ' : i > 0 ? ' + ' : '';
+    return `${sign}${size}${pe}${settings.join('')}`;
   }).join('');
+}
+
+// data: {limits: [numbers that the claim names], statistics: [{cells: [{pe, settings, weight}],
+// median_low, median_high, values: [{seed, value, eligible}]}]}. A row of dots for each statistic.
+export function drawSeedValues(element, data, options = {}) {
+  const nameOf = statisticName;
   return chart(element, { ...options,
                           height: Math.max(150, 70 + 34 * data.statistics.length) }, data, {
     paint: (now, theme) => {

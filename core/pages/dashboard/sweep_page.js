@@ -33,7 +33,10 @@ function header(main) {
     setText(title, sweep.name);
     setText(state, sweepState(sweep));
     state.className = `chip sweep-${sweepState(sweep)}`;
-    const added = sweep.extensions.join(', ');
+    // A claim sheet adds seeds to the cells of its open claims: the list of its rounds is long.
+    const rounds = sweep.extensions.filter((added) => added.includes(' of ')).length;
+    const added = rounds > 0 ? `by ${count(rounds, 'round')} of its claim sheet`
+      : sweep.extensions.join(', ');
     setText(facts, `sweep ${sweep.sweep_id} · ${sweep.protocol} protocol · `
                    + `priority ${sweep.priority} · submitted ${clock(sweep.created_at_ms)}`
                    + (added ? ` · seeds added: ${added}` : ''));

@@ -149,10 +149,19 @@ TEST(BindingTest, CellsThatTheSweepCannotMake) {
       HasSubstr("s.yaml:5:35: each: unknown field \"prtocol\""));
 }
 
-TEST(BindingTest, NamesThatAreMistakenGetTheCellsOfTheSweep) {
+TEST(BindingTest, MistakenValuesGetThoseThatAreThere) {
   EXPECT_THAT(
       BindError("  - {id: a, between: {metric: test_accuracy, cell: pe=roep, low: 0, high: 1},\n"
                 "     where: protocol=clean}\n"),
+      HasSubstr("; no cell has pe = roep; did you mean rope? there: nope, partial_rope, rope"));
+  EXPECT_THAT(
+      BindError("  - {id: a, between: {metric: test_accuracy, cell: pe=rope, low: 0, high: 1},\n"
+                "     where: model.layers=7}\n"),
+      HasSubstr("; no cell has model.layers = 7; there: 2"));
+  // Each value is there, but not together.
+  EXPECT_THAT(
+      BindError("  - {id: a, between: {metric: test_accuracy, cell: pe=rope pe.heads=2, low: 0, "
+                "high: 1},\n     where: protocol=clean}\n"),
       HasSubstr("; it has nope distance clean, nope distance published, partial_rope"));
 }
 
