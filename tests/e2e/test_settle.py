@@ -254,7 +254,8 @@ class Settle(SettleCase):
         self.assertEqual(settler.wait(60), 3, self.logs())
         log = self.logs()
         self.assertIn("round 1 cannot be completed: 1 of its 3 jobs does not come", log)
-        self.assertRegex(log, rf"job {job}, rope distance \w+ seed 0: it was cancelled")
+        self.assertRegex(log, rf"job {job}, rope distance \w+ train\.lr=0\.001 "
+                              rf"seed 0: it was cancelled")
         self.assertEqual(self.settled()[1], [])
         self.ok(self.settle(sheet, served=True))
         self.recount()
