@@ -13,7 +13,8 @@ export function drawShares(element, data, options = {}) {
     paint: (now, theme, width) => {
       const { rows, columns, cells } = now;
       const cell = (width - 130) / Math.max(columns.values.length, 1);
-      const each = (valueOf) => cells.map((row) => row.map((one) => (one ? valueOf(one) : null)));
+      const each = (valueOf, none = null) => cells.map((row) => row.map((one) => (
+        one ? valueOf(one) : none)));
       const limits = ({ low, high }) => `${low.toFixed(2)}\u2013${high.toFixed(2)}`;
       const textOf = (one) => {
         if (!one.n) return '\u2013';
@@ -22,16 +23,18 @@ export function drawShares(element, data, options = {}) {
       return {
         traces: [{
           type: 'heatmap', x: columns.values.map(plotlyText), y: rows.values.map(plotlyText),
-          z: each((one) => (one.n ? one.k / one.n : 0.5)), zmin: 0, zmax: 1, xgap: 2, ygap: 2,
+          // The middle of the limits: the color of few seeds is pale, however much they agree.
+          z: each((one) => (one.n ? (one.low + one.high) / 2 : 0.5)), zmin: 0, zmax: 1, xgap: 2,
+          ygap: 2,
           colorscale: [[0, theme.low], [0.5, theme.middle], [1, theme.high]], hoverongaps: false,
-          text: each(textOf), texttemplate: '%{text}', textfont: { size: 11 },
+          text: each(textOf, ''), texttemplate: '%{text}', textfont: { size: 11 },
           customdata: each((one) => [plotlyText(one.label), one.k, one.n, limits(one),
                                      one.verdict]),
           meta: { kind: 'shares' },
           hovertemplate: '<b>%{customdata[0]}</b>: %{customdata[4]}<br>%{customdata[1]} of '
                          + '%{customdata[2]} seeds, share %{customdata[3]}<extra></extra>',
           colorbar: { thickness: 10, outlinewidth: 0, tickfont: { color: theme.muted },
-                      title: { text: 'share of seeds', side: 'right',
+                      title: { text: 'middle of the limits', side: 'right',
                                font: { color: theme.muted } } },
         }],
         layout: {

@@ -20,6 +20,7 @@ function shareText({ n, share_low: low, share_high: high }) {
 
 function medianText(claim) {
   if (claim.kind === 'most' || !claim.n) return '\u2013';
+  if (!finite(claim.median_low) && !finite(claim.median_high)) return '\u2013';
   const limit = (value, none) => (finite(value) ? signed(value) : none);
   return `${limit(claim.median_low, '\u2212\u221e')} \u2026 ${limit(claim.median_high, '\u221e')}`;
 }
@@ -41,8 +42,9 @@ function summary(sheet) {
   const { at_ms: at, jobs, rounds, slot_seconds: seconds } = sheet.registered;
   return `${text.visible(sheet.sheet)}: ${found.join(', ')}. Registered ${time(at)}. `
     + `${restsOn(sheet)} ${rounds} round${rounds === 1 ? '' : 's'}, ${jobs} jobs, `
-    + `${seconds < 3600 ? `${Math.ceil(seconds / 60)} slot minutes`
-      : `${(seconds / 3600).toFixed(1)} slot hours`}.`;
+    + `${seconds < 60 ? `${Math.ceil(seconds)} s`
+      : seconds < 3600 ? `${Math.ceil(seconds / 60)} min`
+        : `${(seconds / 3600).toFixed(1)} h`} of slot time.`;
 }
 
 function verdictsTable(sheet) {
@@ -119,6 +121,11 @@ function evidenceCharts(sheet) {
   )];
 }
 
+const LEGEND = 'e: the evidence, for the claim or against it, as most seeds say. A claim is decided '
+  + 'when it reaches the threshold. Seeds: that show the claim, of those that count. Share: of all '
+  + 'seeds, those that show it. Limits of share and median are of 95 % and hold whenever one '
+  + 'looks. Values of a seed are in the unit of the metric: an accuracy is a fraction.';
+
 // Null for sweeps on which no sheet was settled.
 export function sheetsSection() {
   if (!data.sheets?.length) return null;
@@ -127,6 +134,7 @@ export function sheetsSection() {
                        + 'verdict is valid whenever one looks: of all decided claims of a sheet, '
                        + 'at most the stated share is expected to be wrong.');
   for (const sheet of data.sheets)
-    made.append(paragraph(summary(sheet), ''), verdictsTable(sheet), ...charts(sheet));
+    made.append(paragraph(summary(sheet), ''), verdictsTable(sheet), paragraph(LEGEND),
+                ...charts(sheet));
   return made;
 }
