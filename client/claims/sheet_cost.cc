@@ -141,8 +141,8 @@ render::Json CostJson(const claims::BoundSheet& sheet, const SheetCost& cost) {
   for (const CellCost& cell : cost.cells) {
     const experiment::Cell& of = sheet.configurations[cell.configuration];
     Json settings = Json::object();
-    for (auto& [field, value] : labels.SettingsOf(cell.configuration)) {
-      settings[field] = std::move(value);
+    for (const auto& [field, value] : labels.SettingsOf(cell.configuration)) {
+      settings[field] = value;
     }
     cells.push_back({{"pe", of.pe_label},
                      {"task", of.task_label},

@@ -159,8 +159,8 @@ Json StatisticsJson(const claims::BoundSheet& sheet, const claims::CellLabels& l
     for (const claims::BoundTerm& term : claim.statistics[i]) {
       const experiment::Cell& cell = sheet.configurations[term.configuration];
       Json settings = Json::object();
-      for (auto& [field, value] : labels.SettingsOf(term.configuration)) {
-        settings[field] = std::move(value);
+      for (const auto& [field, value] : labels.SettingsOf(term.configuration)) {
+        settings[field] = value;
       }
       cells.push_back({{"pe", cell.pe_label},
                        {"task", cell.task_label},

@@ -2,26 +2,26 @@
 
 #include "core/base/strings.h"
 #include "core/results/cell_jobs.h"
+#include "core/results/varying.h"
 
 namespace pelab::claims {
 
-CellLabels::CellLabels(const std::vector<experiment::Cell>& cells)
-    : cells_(cells), jobs_(results::JobsOf(cells)), varying_(jobs_) {}
-
-std::string CellLabels::Of(std::size_t cell) const {
-  std::string label =
-      Concat(cells_[cell].pe_label, " ", cells_[cell].task_label, " ", cells_[cell].protocol_label);
-  for (const auto& [field, value] : SettingsOf(cell)) label += Concat(" ", field, "=", value);
-  return label;
-}
-
-std::vector<std::pair<std::string, std::string>> CellLabels::SettingsOf(std::size_t cell) const {
-  std::vector<std::pair<std::string, std::string>> settings;
-  for (const std::string& field : varying_.fields()) {
-    std::string value = varying_.ValueOf(cell, field);
-    if (field != "protocol" && value != "-") settings.emplace_back(field, std::move(value));
+CellLabels::CellLabels(const std::vector<experiment::Cell>& cells) {
+  const results::JobList jobs = results::JobsOf(cells);
+  const results::Varying varying(jobs);
+  for (std::size_t i = 0; i < cells.size(); ++i) {
+    Settings settings;
+    std::string label =
+        Concat(cells[i].pe_label, " ", cells[i].task_label, " ", cells[i].protocol_label);
+    for (const std::string& field : varying.fields()) {
+      std::string value = varying.ValueOf(i, field);
+      if (field == "protocol" || value == "-") continue;
+      label += Concat(" ", field, "=", value);
+      settings.emplace_back(field, std::move(value));
+    }
+    labels_.push_back(std::move(label));
+    settings_.push_back(std::move(settings));
   }
-  return settings;
 }
 
 }  // namespace pelab::claims

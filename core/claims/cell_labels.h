@@ -1,4 +1,4 @@
-// What messages call the cells of a sheet. Not thread-safe.
+// What messages call the cells of a sheet. Thread-safe after construction.
 #pragma once
 
 #include <cstddef>
@@ -7,27 +7,23 @@
 #include <vector>
 
 #include "core/experiment/sweep.h"
-#include "core/results/job_list.h"
-#include "core/results/varying.h"
 
 namespace pelab::claims {
 
 class CellLabels {
  public:
-  // Refers to `cells`, which must outlive it.
+  using Settings = std::vector<std::pair<std::string, std::string>>;
+
   explicit CellLabels(const std::vector<experiment::Cell>& cells);
-  CellLabels(const CellLabels&) = delete;
-  CellLabels& operator=(const CellLabels&) = delete;
 
   // "rope distance clean", followed by the settings: "… model.layers=4".
-  std::string Of(std::size_t cell) const;
+  const std::string& Of(std::size_t cell) const { return labels_[cell]; }
   // The fields that tell the cell from others of its PE, task and protocol, and their values.
-  std::vector<std::pair<std::string, std::string>> SettingsOf(std::size_t cell) const;
+  const Settings& SettingsOf(std::size_t cell) const { return settings_[cell]; }
 
  private:
-  const std::vector<experiment::Cell>& cells_;
-  results::JobList jobs_;
-  results::Varying varying_;
+  std::vector<std::string> labels_;
+  std::vector<Settings> settings_;
 };
 
 }  // namespace pelab::claims

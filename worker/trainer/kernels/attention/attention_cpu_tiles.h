@@ -11,8 +11,8 @@
 
 namespace pelab::trainer {
 
-// C (m, n) = A (m, k) B (k, n) for `kRows` rows and the columns of `kCols` vectors, with all sums in
-// registers.
+// C (m, n) = A (m, k) B (k, n) for `kRows` rows and the columns of `kCols` vectors, with all sums
+// in registers.
 template <class Floats, int kRows, int kCols>
 PELAB_INLINE void Tile(std::int64_t k, const float* a, std::int64_t a_row, std::int64_t a_col,
                        const float* b, std::int64_t b_row, float* c, std::int64_t c_row) {
