@@ -14,11 +14,11 @@ struct CancelOptions {
   std::string job;
 };
 
-// Jobs that other sweeps want, too, are not cancelled.
+// Jobs that have ended, and those that other sweeps want too, are not cancelled.
 std::string OthersText(const v1::CancelResponse& response) {
   if (response.claims_withdrawn() <= response.jobs_cancelled()) return "";
-  return Concat(", and left ", response.claims_withdrawn() - response.jobs_cancelled(),
-                " to other sweeps, which want them too");
+  return Concat("; ", response.claims_withdrawn() - response.jobs_cancelled(),
+                " had ended already, or other sweeps want them too");
 }
 
 absl::StatusOr<int> Run(const Context& context, const CancelOptions& options) {

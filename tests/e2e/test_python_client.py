@@ -331,6 +331,19 @@ class Package(TrainedCase):
         version = self.ok(self.pelab_db("--version")).stdout.split()[1]
         self.assertEqual(said, [version, "5", "3"])
 
+    def test_a_script_ends_that_closes_nothing(self):
+        file, coordinator = self.sources()
+        script = ("import sys, pelab\n"
+                  "source = pelab.connect(sys.argv[1])\n"
+                  "print(len(source.results('tiny', where='seed == 0')))\n")
+        done = subprocess.run([sys.executable, "-c", script, str(self.socket)], check=False,
+                              capture_output=True, text=True, timeout=30)
+        expected = len(file.results("tiny", where="seed = 0"))
+        self.assertEqual((done.stdout, done.returncode), (f"{expected}\n", 0), done.stderr)
+        self.assertGreater(expected, 0)
+        self.assertEqual(len(file.results("tiny", where="seed == 0")), expected)
+        coordinator.close()
+
     def test_examples_on_both_sources(self):
         file, coordinator = self.sources()
         spec = importlib.util.spec_from_file_location("first_look", EXAMPLES / "first_look.py")

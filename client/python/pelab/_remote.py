@@ -7,6 +7,7 @@ import os
 import re
 import sys
 import uuid
+import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TextIO
@@ -155,6 +156,8 @@ class Coordinator(Source):
     def __init__(self, address: str, channel: grpc.Channel) -> None:
         self.address = address
         self._channel = channel
+        # Some versions of grpcio wait for ever when the interpreter ends with an open channel.
+        weakref.finalize(self, channel.close)
         self._sweeps = sweeps_pb2_grpc.SweepsStub(channel)  # type: ignore[no-untyped-call]
         self._results = results_pb2_grpc.ResultsStub(channel)  # type: ignore[no-untyped-call]
         self._claims = claims_pb2_grpc.ClaimsStub(channel)  # type: ignore[no-untyped-call]

@@ -17,7 +17,7 @@ from pelab._jobs import DERIVED, INDICES, STATES, JobRows
 from pelab.errors import InvalidInput
 
 Predicate = Callable[[JobRows, int], bool]
-_OPERATORS = ("!=", "!~", "<=", ">=", "=", "<", ">", "~")
+_OPERATORS = ("==", "!=", "!~", "<=", ">=", "=", "<", ">", "~")
 _WORDS = ("and", "or", "not", "in")
 _MAX_LENGTH = 10_000
 OWN = "own"  # the name of encodings and tasks from files
@@ -223,7 +223,8 @@ class _Parser:
         for operator in _OPERATORS:
             if self.text.startswith(operator, self.at):
                 self.at += len(operator)
-                return self._on(field, argument, begin, operator, self._value())
+                return self._on(field, argument, begin, "=" if operator == "==" else operator,
+                                self._value())
         negated = self._take_word("not")
         if self._take_word("in"):
             members = self._members(field, argument, begin)
