@@ -177,7 +177,8 @@ std::string Readme(const TrainedJob& job) {
       "`, as plain PyTorch (1.13 or newer).\n\n", "| | |\n|---|---|\n| job | ", row.job_id(),
       ", seed ", row.seed(), ", protocol `", render::Escape(row.protocol()),
       "` |\n| key (SHA-256 of `spec.json`) | `", render::Escape(row.key()),
-      "` |\n| stored test accuracy | ", StoredAccuracy(row), " after ", row.epochs_done(), row.epochs_done() == 1 ? " epoch" : " epochs",
+      "` |\n| stored test accuracy | ", StoredAccuracy(row), " after ", row.epochs_done(),
+      row.epochs_done() == 1 ? " epoch" : " epochs",
       " |\n| written by | pelab " PELAB_VERSION
       " |\n\n"
       "```python\n"
