@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "client/source/connect.h"
+#include "client/terminal/claim_tables.h"
 #include "client/terminal/put.h"
 #include "client/terminal/table.h"
 #include "client/terminal/varying_columns.h"
@@ -140,17 +141,11 @@ render::Json CostJson(const claims::BoundSheet& sheet, const SheetCost& cost) {
   Json cells = Json::array();
   for (const CellCost& cell : cost.cells) {
     const experiment::Cell& of = sheet.configurations[cell.configuration];
-    Json settings = Json::object();
-    for (const auto& [field, value] : labels.SettingsOf(cell.configuration)) {
-      settings[field] = value;
-    }
-    cells.push_back({{"pe", of.pe_label},
-                     {"task", of.task_label},
-                     {"protocol", of.protocol_label},
-                     {"settings", settings},
-                     {"claims", cell.claims},
-                     {"stored", cell.stored},
-                     {"seconds_per_seed", render::OrNull(cell.seconds_per_seed)}});
+    Json json = CellJson(of, labels.SettingsOf(cell.configuration));
+    json.update({{"claims", cell.claims},
+                 {"stored", cell.stored},
+                 {"seconds_per_seed", render::OrNull(cell.seconds_per_seed)}});
+    cells.push_back(std::move(json));
   }
   Json ids = Json::array();
   for (const claims::BoundClaim& claim : sheet.claims) ids.push_back(claim.id);

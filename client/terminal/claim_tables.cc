@@ -9,7 +9,6 @@
 #include "client/terminal/put.h"
 #include "client/terminal/table.h"
 #include "core/base/strings.h"
-#include "core/claims/cell_labels.h"
 #include "core/claims/metric.h"
 #include "core/render/text.h"
 #include "core/stats/share_sequence.h"
@@ -158,15 +157,8 @@ Json StatisticsJson(const claims::BoundSheet& sheet, const claims::CellLabels& l
     Json cells = Json::array(), values = Json::array();
     for (const claims::BoundTerm& term : claim.statistics[i]) {
       const experiment::Cell& cell = sheet.configurations[term.configuration];
-      Json settings = Json::object();
-      for (const auto& [field, value] : labels.SettingsOf(term.configuration)) {
-        settings[field] = value;
-      }
-      cells.push_back({{"pe", cell.pe_label},
-                       {"task", cell.task_label},
-                       {"protocol", cell.protocol_label},
-                       {"settings", settings},
-                       {"weight", term.weight}});
+      cells.push_back(CellJson(cell, labels.SettingsOf(term.configuration)));
+      cells.back()["weight"] = term.weight;
     }
     for (const claims::SeedEvidence& seed : evidence.seeds) {
       values.push_back(
@@ -396,6 +388,15 @@ std::string NotesText(const JudgedSheet& judged) {
 }
 
 }  // namespace
+
+render::Json CellJson(const experiment::Cell& cell, const claims::CellLabels::Settings& settings) {
+  Json json = {{"pe", cell.pe_label},
+               {"task", cell.task_label},
+               {"protocol", cell.protocol_label},
+               {"settings", Json::object()}};
+  for (const auto& [field, value] : settings) json["settings"][field] = value;
+  return json;
+}
 
 std::string VerdictsText(const JudgedSheet& judged, const render::Style& style) {
   std::vector<Column> columns = {{"claim", Column::Align::kLeft, true}, {"verdict"}};

@@ -112,6 +112,8 @@ class Binder {
     const auto wanted = db::ValuesOfWhere(condition);
     if (!wanted.ok()) return CellsText();
     for (const db::WantedValue& one : *wanted) {
+      checks_ += bound_.configurations.size();
+      if (checks_ > kMaxChecks) break;
       const auto found = filter_.Matching(db::WhereEqual(one));
       if (!found.ok() || !found->empty()) continue;
       std::set<std::string> there;
@@ -129,12 +131,13 @@ class Binder {
     return CellsText();
   }
 
-  // "; it has rope distance, …".
-  std::string CellsText() const {
+  // "; it has rope distance, …". Made once, however many claims are wrong.
+  const std::string& CellsText() {
+    if (!cells_text_.empty()) return cells_text_;
     const CellLabels labels(bound_.configurations);
     std::set<std::string> all;
     for (std::size_t at = 0; at < bound_.configurations.size(); ++at) all.insert(labels.Of(at));
-    return Concat("; it has ", Shorten(Join(all, ", "), kShown));
+    return cells_text_ = Concat("; it has ", Shorten(Join(all, ", "), kShown));
   }
 
   void BindClaim(std::size_t index) {
@@ -281,6 +284,7 @@ class Binder {
   experiment::Violations& violations_;
   db::SpecFilter filter_;
   std::map<std::string, Positions> matching_;  // by condition
+  std::string cells_text_;
   std::size_t checks_ = 0;
 };
 

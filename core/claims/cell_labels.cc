@@ -7,7 +7,8 @@
 namespace pelab::claims {
 
 CellLabels::CellLabels(const std::vector<experiment::Cell>& cells) {
-  const results::JobList jobs = results::JobsOf(cells);
+  const bool compares = cells.size() <= kMostCompared;
+  const results::JobList jobs = compares ? results::JobsOf(cells) : results::JobList();
   const results::Varying varying(jobs);
   for (std::size_t i = 0; i < cells.size(); ++i) {
     Settings settings;

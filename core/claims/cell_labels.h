@@ -1,4 +1,4 @@
-// What messages call the cells of a sheet. Thread-safe after construction.
+// Names that tell the cells of a sheet apart in messages. Thread-safe after construction.
 #pragma once
 
 #include <cstddef>
@@ -13,6 +13,9 @@ namespace pelab::claims {
 class CellLabels {
  public:
   using Settings = std::vector<std::pair<std::string, std::string>>;
+
+  // Of more cells than this, names leave out the settings: to compare them would take seconds.
+  static constexpr std::size_t kMostCompared = 2000;
 
   explicit CellLabels(const std::vector<experiment::Cell>& cells);
 

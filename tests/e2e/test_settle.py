@@ -260,6 +260,11 @@ class Settle(SettleCase):
         self.ok(self.settle(sheet, served=True))
         self.recount()
         self.assertEqual(self.verdicts(), {"rope-clearly": "fails", "rope-finite": "holds"})
+        found = json.loads(self.ok(self.pelab("claims", "show", sheet, "--output", "json")).stdout)
+        cells = [cell for claim in found["claims"] for statistic in claim["statistics"]
+                 for cell in statistic["cells"]]
+        self.assertEqual({tuple(cell["settings"]) for cell in cells}, {("train.lr",)})
+        self.assertIn("0.001", {cell["settings"]["train.lr"] for cell in cells})
         # A sweep that is deleted takes its results along; what was found stays.
         stored = self.settled()
         self.ok(self.pelab("sweeps", "delete", "tiny-claims", "--yes"))

@@ -33,7 +33,8 @@ function header(main) {
     setText(title, sweep.name);
     setText(state, sweepState(sweep));
     state.className = `chip sweep-${sweepState(sweep)}`;
-    // A claim sheet adds seeds to the cells of its open claims: the list of its rounds is long.
+    // A round of a claim sheet adds seeds to the cells of open claims, "6 of 0..1,4". The list of
+    // its rounds is long.
     const rounds = sweep.extensions.filter((added) => added.includes(' of ')).length;
     const added = rounds > 0 ? `by ${count(rounds, 'round')} of its claim sheet`
       : sweep.extensions.join(', ');

@@ -151,6 +151,12 @@ TEST(TableTest, CellsOfSpacesAreNoHarm) {
   EXPECT_EQ(table.Render({.color = false, .width = 20}), "error\n\nx\nx\n");
 }
 
+TEST(WrapTest, BreaksLongNamesBetweenTheirParts) {
+  EXPECT_EQ(Wrap("rope-above-nope[clean, 1]", 12), "rope-above-\nnope[clean,\n1]");
+  EXPECT_EQ(Wrap("rope-band[matched, 1]", 12), "rope-band\n[matched, 1]");
+  EXPECT_EQ(Wrap("see pe-labels", 10), "see\npe-labels") << "a word that fits stays whole";
+}
+
 TEST(WrapTest, BreaksAtSpacesAndLongWordsAnywhere) {
   EXPECT_EQ(Wrap("one two three", 7), "one two\nthree");
   EXPECT_EQ(Wrap("one two three", 6), "one\ntwo\nthree");

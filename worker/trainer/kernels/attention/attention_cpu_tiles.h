@@ -40,9 +40,9 @@ struct Extent {
   std::int64_t terms_end = 0;
 };
 
-// C (m, n) = A (m, k) B (k, n), n a multiple of the lanes of Floats. Element (i, p) of A is
-// a[i a_row + p a_col]. `extent_of(i, rows)` returns the needed part for rows i … i + rows - 1; the
-// rest of C does not change.
+// C (m, n) = A (m, k) B (k, n), where n is a multiple of the lanes of Floats. Element (i, p) of A
+// is a[i a_row + p a_col]. `extent_of(i, rows)` returns the needed part for rows i … i + rows - 1;
+// the rest of C does not change.
 template <class Floats, class ExtentOf>
 PELAB_INLINE void Product(std::int64_t m, std::int64_t n, const float* a, std::int64_t a_row,
                           std::int64_t a_col, const float* b, std::int64_t b_row, float* c,
@@ -85,11 +85,12 @@ struct HalfOf<Halves<Half>> {
 };
 
 // Calls body.operator()<Vector>(n) with the vector in which `width` channels take the fewest
-// operations; n is `width`, rounded up to whole vectors. What a channel's lane computes is the same
-// with each.
+// operations; n is `width`, rounded up to whole vectors. A channel's lane computes the same with
+// each of them.
 template <class Floats, class Body>
 PELAB_INLINE void ForChannels(std::int64_t width, const Body& body) {
-  if constexpr (kLanesOf < Floats >> 4) {
+  constexpr std::int64_t kCount = kLanesOf<Floats>;
+  if constexpr (kCount > 4) {
     using Half = typename HalfOf<Floats>::Type;
     const bool fewer = kHasHalves<Floats> ? PaddedTo<Half>(width) < PaddedTo<Floats>(width)
                                           : width <= kLanesOf<Half>;
@@ -136,7 +137,7 @@ PELAB_INLINE Floats LoadChannels(const float* from, std::int64_t count) {
   constexpr std::int64_t kCount = kLanesOf<Floats>;
   if (count >= kCount) return Load<Floats>(from);
   if constexpr (kHasHalves<Floats>) {
-    using Half = decltype(Floats::low);
+    using Half = typename HalfOf<Floats>::Type;
     return {LoadChannels<Half>(from, count),
             LoadChannels<Half>(from + kCount / 2, count - kCount / 2)};
   } else if constexpr (kCount == 4) {
@@ -146,7 +147,7 @@ PELAB_INLINE Floats LoadChannels(const float* from, std::int64_t count) {
     if (count > 2) x[2] = from[2];
     return x;
   } else {
-    using Half = Register<float, kCount / 2>;
+    using Half = typename HalfOf<Floats>::Type;
     return SideBySide(LoadChannels<Half>(from, count),
                       LoadChannels<Half>(from + kCount / 2, count - kCount / 2));
   }
