@@ -16,7 +16,7 @@ std::optional<int> ParseFlags(CLI::App& app, int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
-    const std::string name = app.get_name();
+    const std::string& name = app.get_name();
     const int code = error.get_exit_code();
     if (code == 0) return FlushStandardOutput(name.c_str(), app.exit(error));
     // If an option is missing, an unknown argument may be its misspelling.

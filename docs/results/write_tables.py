@@ -115,7 +115,8 @@ def grids(sheet):
         where = ", ".join(f"{field} {value}" for field, value in panel)
         rows, columns = dict.fromkeys(row for row, _ in cells), dict.fromkeys(c for _, c in cells)
         (row_field, _), (column_field, _) = next(iter(cells))
-        lines += [f"{says or name} ({where}).", "Seeds that show it, and limits of their share:", "",
+        lines += [f"{says or name} ({where}).", "Seeds that show it, and limits of their share:",
+                  "",
                   f"| {row_field} \\ {column_field} | "
                   f"{' | '.join(value for _, value in columns)} |",
                   f"|---|{'---|' * len(columns)}"]
