@@ -185,11 +185,15 @@ class Shown(Made):
         rows = page.evaluate("[...document.querySelectorAll('#results tbody tr')].map((row) => "
                              "[...row.cells].map((cell) => cell.textContent))")
         self.assertEqual(len(rows), len(self.data["cells"]))
+        titles = page.evaluate("[...document.querySelectorAll('#results thead th')].map((title) => "
+                               "title.textContent)")
+        seeds = titles.index("seeds")
+        self.assertEqual(titles[seeds + 1], "test accuracy")
         for row, cell in zip(rows, self.data["cells"]):
             for accuracy in (cell["test"], cell["best"]):
                 self.assertIn(accuracy_text(accuracy["mean"], accuracy["half_width"]), row)
             if not cell["complete"]:
-                self.assertRegex(row[-1], r"of 3, .*(missing|failed)")
+                self.assertRegex(row[seeds], r"of 3, .*(missing|failed)")
         self.assertIn("to 100.0\u2009%)", " ".join(map(" ".join, rows)))
         self.assertIn(f"{len(self.data['lacking'])} of {len(self.data['provenance']['jobs'])} jobs "
                       "have no result",
