@@ -81,6 +81,11 @@ class Python(OwnData):
             file = self.folder / "toy.safetensors"
             pelab.save_task(self.folder / "again.safetensors", **pelab.load_task(file))
             self.assertEqual((self.folder / "again.safetensors").read_bytes(), file.read_bytes())
+        with self.assertRaisesRegex(pelab.NotFound, "cannot write .*none/a.safetensors: No such"):
+            pelab.save_task(self.folder / "none" / "a.safetensors", **pelab.load_task(file))
+        (self.folder / "decay.pt").write_bytes(b"PK\3\4" + bytes(60))
+        with self.assertRaisesRegex(pelab.InvalidInput, "decay.pt: this is a zip archive, as the"):
+            pelab.load_task(self.folder / "decay.pt")
 
     def test_what_is_wrong_is_refused_before_anything_is_sent(self):
         self.save("toy.safetensors")

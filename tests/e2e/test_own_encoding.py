@@ -42,6 +42,16 @@ class Check(OwnEncoding):
                      return logits + logits.mean(-1, keepdim=True) * logits
                  """, "causality", "a method mixes positions"),
                 ("""
+                 def transform(self, layer: int, side: int, x: torch.Tensor, length: int):
+                     return x - x.mean(0, keepdim=True)
+                 """, "examples", "a method mixes examples"),
+                # The sum over a batch grows with the batch, whatever the examples are.
+                ("""
+                 def pair_bias(self, layer: int, query: torch.Tensor, key: torch.Tensor):
+                     shape = [1, 1, query.size(2), key.size(2)]
+                     return torch.arange(key.size(2)).expand(shape) * (0.1 * query.size(0))
+                 """, "examples", "a method mixes examples"),
+                ("""
                  def distance_bias(self, layer: int, length: int):
                      return self.scale * 0.0 + torch.ones(4, 2 * length - 1)
                  """, "influence", "pe.scale"),
@@ -63,7 +73,15 @@ class Check(OwnEncoding):
                 ("""
                  def input_term(self, length: int):
                      return torch.ones(length, 64) / 0.0
-                 """, "finite", "not finite"),
+                 """, "finite", "the method input_term gives infinity"),
+                ("""
+                 def transform(self, layer: int, side: int, x: torch.Tensor, length: int):
+                     return torch.log(x)
+                 """, "finite", "the method transform gives NaN"),
+                ("""
+                 def distance_bias(self, layer: int, length: int):
+                     return torch.full([4, 2 * length - 1], -1.0) / 0.0
+                 """, "finite", "minus infinity for every key"),
                 ("""
                  def distance_bias(self, layer: int, length: int):
                      return torch.ones(3, 2 * length - 1)
@@ -283,7 +301,7 @@ WRONG = {
             self.step = options["none"]
         def input_term(self, length: int):
             return torch.ones(length, 16)
-        """, ["mine", "configure"]),
+        """, ["mine", "configure", "KeyError: none; sizes has", "max_len", "options has nothing"]),
     "scalar": ("""
         def configure(self, sizes: Dict[str, int], options: Dict[str, float]):
             self.scale = torch.ones([])

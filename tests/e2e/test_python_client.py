@@ -91,6 +91,13 @@ class Package(TrainedCase):
              coordinator.summary(by=["pe", "seed"], metric="wall_seconds"))
         for metric in ("generalisation_gap", "epochs_to(0.1)", "gini"):
             same(file.summary("tiny", metric=metric), coordinator.summary("tiny", metric=metric))
+            same(file.summary("tiny", by="pe"), file.summary("tiny", by=["pe"]))
+        for source in (file, coordinator):
+            same(source.curves(fields="train.lr"), source.curves(fields=["train.lr"]))
+            same(source.results(fields="train.lr"), source.results(fields=["train.lr"]))
+            with self.assertWarnsRegex(UserWarning, "^no job meets pe = mla; pe there: ") as warned:
+                source.compare("tiny", "pe = rope", "pe = mla")
+            self.assertEqual(pathlib.Path(warned.filename), pathlib.Path(__file__))
         same(file.workers(), coordinator.workers())
         same(file.sweeps(), coordinator.sweeps())
         key = file.results()["key"][0][:12]
@@ -207,6 +214,10 @@ class Package(TrainedCase):
                 with self.assertRaises(kind) as raised:
                     wrong()
                 self.assertIn(words, str(raised.exception))
+        with self.assertRaisesRegex(AttributeError, "no submit: a coordinator has it"):
+            file.submit(path)
+        with self.assertRaisesRegex(AttributeError, "a database file has no color$"):
+            file.color
         with self.assertRaises(pelab.NotFound) as raised:
             coordinator.submit(self.folder / "none.yaml")
         for address, kind in [(f"unix:{self.folder}/nobody", pelab.NoCoordinator),

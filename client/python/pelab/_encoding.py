@@ -7,13 +7,12 @@ import dataclasses
 import io
 import json
 import os
-import pathlib
 import zipfile
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pelab import _catalog
-from pelab._names import NAME, NAME_RULE, refuse
+from pelab._names import NAME, NAME_RULE, refuse, write_file
 
 # The methods that the trainer calls, with the names of what each takes (docs/own-encodings.md).
 METHODS = {
@@ -233,7 +232,7 @@ def save_encoding(module: Any, path: str | os.PathLike[str], *, name: str,
         raise refuse(f"torch.jit.script cannot compile the module: {error}") from error
     buffer = io.BytesIO()
     torch.jit.save(scripted, buffer, _extra_files={"pelab.json": json.dumps(declaration)})
-    pathlib.Path(path).write_bytes(_without_places(buffer))
+    write_file(path, _without_places(buffer))
 
 
 def declared(data: bytes, path: str) -> dict[str, Any]:

@@ -9,7 +9,7 @@ import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 from urllib.parse import quote
 
 from pelab import _catalog, _columns, _schema
@@ -18,6 +18,7 @@ from pelab._source import Row, Source
 from pelab.errors import InvalidInput, NotFound, PelabError, Refused
 
 _BUSY_SECONDS = 5.0
+_OF_A_COORDINATOR = ("submit", "cancel", "snapshot", "watch", "wait", "follow")
 _OLDEST_SQLITE = (3, 38, 0)  # the views read JSON with ->>
 
 _JOBS = ", ".join(f"j.{name}" for name in _columns.JOBS)
@@ -80,6 +81,10 @@ class File(Source):
 
     def __repr__(self) -> str:
         return f"pelab.open({str(self.path)!r})"
+
+    def __getattr__(self, name: str) -> NoReturn:
+        hint = ": a coordinator has it, see pelab.connect" if name in _OF_A_COORDINATOR else ""
+        raise AttributeError(f"a database file has no {name}{hint}", name=name, obj=self)
 
     def close(self) -> None:
         self._db.close()

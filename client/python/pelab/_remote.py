@@ -143,6 +143,8 @@ class Snapshot:
                 f"{share:.0f} % of epochs")
         if self.failed:
             line += f", {self.failed} failed"
+        if self.cancelled:
+            line += f", {self.cancelled} cancelled"
         return line + (f"; waiting: {self.waiting_reason}" if self.waiting_reason else "")
 
 

@@ -34,17 +34,17 @@ class Source(abc.ABC):
 
     def results(self, sweep: str | int | None = None, *, where: str | None = None,
                 state: str | Sequence[str] | None = None, jobs: Iterable[int | str] | None = None,
-                fields: Sequence[str] = (), **equals: object) -> pd.DataFrame:
+                fields: str | Sequence[str] = (), **equals: object) -> pd.DataFrame:
         """One row per job, ordered by job_id."""
         chosen = self._choose(sweep, where, state, jobs, equals)
         frame = _columns.frame(chosen.rows, _columns.JOBS)
         return _with_fields(frame, chosen, range(len(chosen.rows)),
-                            [name for name in fields if name not in _columns.JOBS])
+                            [name for name in _names(fields) if name not in _columns.JOBS])
 
     def summary(self, sweep: str | int | None = None, *, metric: str = "test_accuracy",
-                by: Sequence[str] = (), where: str | None = None,
+                by: str | Sequence[str] = (), where: str | None = None,
                 state: str | Sequence[str] | None = None, jobs: Iterable[int | str] | None = None,
-                fields: Sequence[str] = (), **equals: object) -> pd.DataFrame:
+                fields: str | Sequence[str] = (), **equals: object) -> pd.DataFrame:
         """One row per group: the jobs of one configuration, over their seeds.
 
         The mean, sample sd and 95 % t interval are those of the n trained jobs; other columns count
@@ -53,7 +53,8 @@ class Source(abc.ABC):
         epochs_to(0.9), split_accuracy(long) or a deposit index over all layers. A column of
         `fields` has no value in groups whose jobs differ in it.
         """
-        return _cells.summary(self._choose(sweep, where, state, jobs, equals), metric, by, fields)
+        return _cells.summary(self._choose(sweep, where, state, jobs, equals), metric, _names(by),
+                              _names(fields))
 
     def compare(self, sweep: str | int | None, a: str, b: str, *, metric: str = "test_accuracy",
                 where: str | None = None,
@@ -80,20 +81,20 @@ class Source(abc.ABC):
 
     def curves(self, sweep: str | int | None = None, *, where: str | None = None,
                state: str | Sequence[str] | None = None, jobs: Iterable[int | str] | None = None,
-               fields: Sequence[str] = (), **equals: object) -> pd.DataFrame:
+               fields: str | Sequence[str] = (), **equals: object) -> pd.DataFrame:
         """One row per epoch of each job's accepted curve, ordered by job_id and epoch."""
         return self._of_jobs("curves", _columns.CURVES, sweep, where, state, jobs, fields, equals)
 
     def ablations(self, sweep: str | int | None = None, *, where: str | None = None,
                   state: str | Sequence[str] | None = None, jobs: Iterable[int | str] | None = None,
-                  fields: Sequence[str] = (), **equals: object) -> pd.DataFrame:
+                  fields: str | Sequence[str] = (), **equals: object) -> pd.DataFrame:
         """One row per head of each head-ablation matrix."""
         return self._of_jobs("ablations", _columns.ABLATIONS, sweep, where, state, jobs, fields,
                              equals)
 
     def deposits(self, sweep: str | int | None = None, *, where: str | None = None,
                  state: str | Sequence[str] | None = None, jobs: Iterable[int | str] | None = None,
-                 fields: Sequence[str] = (), **equals: object) -> pd.DataFrame:
+                 fields: str | Sequence[str] = (), **equals: object) -> pd.DataFrame:
         """Deposit indices of each head-ablation matrix.
 
         The first row is over all layers (its layer is missing); then one row per layer.
@@ -104,7 +105,7 @@ class Source(abc.ABC):
     def analyses(self, sweep: str | int | None = None, *, name: str | None = None,
                  where: str | None = None,
                  state: str | Sequence[str] | None = None, jobs: Iterable[int | str] | None = None,
-                 fields: Sequence[str] = (), **equals: object) -> pd.DataFrame:
+                 fields: str | Sequence[str] = (), **equals: object) -> pd.DataFrame:
         """One row per analysis, with its result as JSON.
 
         The result is missing for head_ablation: `ablations` has its rows.
@@ -115,14 +116,14 @@ class Source(abc.ABC):
 
     def attempts(self, sweep: str | int | None = None, *, where: str | None = None,
                  state: str | Sequence[str] | None = None, jobs: Iterable[int | str] | None = None,
-                 fields: Sequence[str] = (), **equals: object) -> pd.DataFrame:
+                 fields: str | Sequence[str] = (), **equals: object) -> pd.DataFrame:
         """One row per attempt, ordered by job_id and number: worker, device, times and versions."""
         return self._of_jobs("attempts", _columns.ATTEMPTS, sweep, where, state, jobs, fields,
                              equals)
 
     def artifacts(self, sweep: str | int | None = None, *, where: str | None = None,
                   state: str | Sequence[str] | None = None, jobs: Iterable[int | str] | None = None,
-                  fields: Sequence[str] = (), **equals: object) -> pd.DataFrame:
+                  fields: str | Sequence[str] = (), **equals: object) -> pd.DataFrame:
         """One row per stored file (weights), ordered by job_id and name."""
         return self._of_jobs("artifacts", _columns.ARTIFACTS, sweep, where, state, jobs, fields,
                              equals)
@@ -210,19 +211,20 @@ class Source(abc.ABC):
 
     def _of_jobs(self, what: str, columns: _columns.Columns, sweep: str | int | None, where: str
                  | None, state: str | Sequence[str] | None, jobs: Iterable[int | str] | None,
-                 fields: Sequence[str], equals: dict[str, object]) -> pd.DataFrame:
+                 fields: str | Sequence[str], equals: dict[str, object]) -> pd.DataFrame:
         if not (where or state or jobs is not None or equals or fields):
             return _columns.frame(list(self._rows_of_jobs(what, _name(sweep), None)), columns)
         chosen = self._choose(sweep, where, state, jobs, equals)
         rows = list(self._rows_of_jobs(what, None, [row[0] for row in chosen.rows]))
-        for name in fields:
+        names = _names(fields)
+        for name in names:
             if name in columns and name != "job_id" and name in _columns.JOBS:
                 raise InvalidInput(
                     f'{what} have a column "{name}" of their own; that of the job is in `results`')
         places = {row[0]: index for index, row in enumerate(chosen.rows)}
         job_id = list(columns).index("job_id")
         return _with_fields(_columns.frame(rows, columns), chosen,
-                            [places[row[job_id]] for row in rows], fields)
+                            [places[row[job_id]] for row in rows], names)
 
 
 def _with_fields(frame: pd.DataFrame, jobs: JobRows, places: Sequence[int],
@@ -234,6 +236,10 @@ def _with_fields(frame: pd.DataFrame, jobs: JobRows, places: Sequence[int],
         frame[name] = _columns.column([of_jobs[place] for place in places],
                                       _columns.kind_of(name, of_jobs))
     return frame
+
+
+def _names(fields: str | Sequence[str]) -> Sequence[str]:
+    return [fields] if isinstance(fields, str) else fields
 
 
 def _name(sweep: str | int | None) -> str | None:

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from pelab._names import NAME, NAME_RULE, refuse
+from pelab._names import NAME, NAME_RULE, refuse, write_file
 from pelab._npz import safetensors
 from pelab._task_file import TRAIN, Array, TaskFile
 from pelab.errors import InvalidInput, NotFound
@@ -116,10 +116,7 @@ def save_task(path: str | os.PathLike[str], tokens: Any, targets: Any, split: Se
         metadata["help"] = help
     data = safetensors(metadata, {key: _smallest(array) for key, array in tensors.items()})
     TaskFile(data).repeats()
-    try:
-        pathlib.Path(path).write_bytes(data)
-    except OSError as error:
-        raise NotFound(f"cannot write {path}: {error.strerror}") from None
+    write_file(path, data)
 
 
 def _clear_padding(tensors: dict[str, Array]) -> None:

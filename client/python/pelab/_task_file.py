@@ -24,6 +24,9 @@ TYPES = {"I8": "i1", "U8": "u1", "BOOL": "u1", "I16": "<i2", "U16": "<u2", "I32"
 
 def parse(data: bytes) -> tuple[dict[str, str], dict[str, Array]]:
     """The metadata and the tensors of integers."""
+    if data[:2] == b"PK":
+        raise refuse("this is a zip archive, as the files of encodings are, and no file of data "
+                     "(safetensors)")
     try:
         size, = struct.unpack_from("<Q", data)
         header = json.loads(data[8:8 + size])

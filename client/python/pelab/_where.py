@@ -9,6 +9,8 @@ chooses the same jobs in both.
 from __future__ import annotations
 
 import re
+import sys
+import warnings
 from collections.abc import Callable, Mapping
 from fnmatch import fnmatchcase
 
@@ -22,6 +24,7 @@ _WORDS = ("and", "or", "not", "in")
 _MAX_LENGTH = 10_000
 OWN = "own"  # the name of encodings and tasks from files
 _MAX_DEPTH = 50
+_MOST_SHOWN = 10  # values of a field in a warning
 
 
 def _number(text: str) -> float | None:
@@ -333,18 +336,52 @@ def select(jobs: JobRows, where: str | None, equals: Mapping[str, object]) -> Jo
     `__` in a keyword stands for a dot; a list matches any of its values.
     """
     predicates: list[Predicate] = []
+    fields: list[str] = []
+    if where is not None and not isinstance(where, str):
+        raise InvalidInput(f'where is {where!r}; it must be a condition as text, such as '
+                           '"pe = rope and seed < 5"')
     if where and where.strip():
-        predicates.append(_parse(jobs, where)[0])
+        predicate, fields = _parse(jobs, where)
+        predicates.append(predicate)
     for keyword, wanted in equals.items():
         name = keyword.replace("__", ".")
         known = known_fields(jobs)
         if name not in known:
             raise _catalog.unknown("field", name, sorted(known))
         predicates.append(_any_of(jobs, name, wanted))
+        fields = [*fields, name]
     if not predicates:
         return jobs
-    return jobs.select([all(predicate(jobs, index) for predicate in predicates)
-                        for index in range(len(jobs.rows))])
+    chosen = [all(predicate(jobs, index) for predicate in predicates)
+              for index in range(len(jobs.rows))]
+    if chosen and not any(chosen):
+        _warn_none_meets(jobs, where, equals, fields)
+    return jobs.select(chosen)
+
+
+def _warn_none_meets(jobs: JobRows, where: str | None, equals: Mapping[str, object],
+                     fields: list[str]) -> None:
+    asked = [where.strip()] if where and where.strip() else []
+    asked += [f"{name}={wanted!r}" for name, wanted in equals.items()]
+    text = f"no job meets {' and '.join(asked)}"
+    for name in dict.fromkeys(fields):
+        there = sorted({_shown(jobs.value(index, name)) for index in range(len(jobs.rows))})
+        more = f" and {len(there) - _MOST_SHOWN} more" if len(there) > _MOST_SHOWN else ""
+        text += f"; {name} there: {', '.join(there[:_MOST_SHOWN])}{more}"
+    warnings.warn(text, stacklevel=_callers_level())
+
+
+def _shown(value: object) -> str:
+    return "none" if value is None else _text(value)
+
+
+def _callers_level() -> int:
+    """The stacklevel of the first frame outside this package, as seen by who calls warnings.warn
+    in the function that calls this one."""
+    level, frame = 1, sys._getframe(1)
+    while frame.f_back is not None and frame.f_globals.get("__package__") == __package__:
+        level, frame = level + 1, frame.f_back
+    return level
 
 
 def _any_of(jobs: JobRows, name: str, wanted: object) -> Predicate:

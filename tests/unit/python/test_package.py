@@ -8,6 +8,7 @@ import random
 import sqlite3
 import tempfile
 import unittest
+import warnings
 from concurrent import futures
 
 import grpc
@@ -202,7 +203,26 @@ class Where(unittest.TestCase):
                         state="failed", error='<b>\' OR 1=1 --')], fetch=fetch_for_where)
 
     def ids(self, where, **equals):
-        return [row[0] for row in _where.select(self.jobs, where, equals).rows]
+        with warnings.catch_warnings(record=True) as said:
+            warnings.simplefilter("always")
+            ids = [row[0] for row in _where.select(self.jobs, where, equals).rows]
+        self.said = [str(one.message) for one in said]
+        self.assertEqual(bool(self.said), not ids)
+        return ids
+
+    def test_what_no_job_meets_is_said(self):
+        for where, equals, said in (
+                ("pe = mla", {}, "no job meets pe = mla; pe there: nope, partial_rope, rope"),
+                (None, {"test_accuracy": 0.75},
+                 "no job meets test_accuracy=0.75; test_accuracy there: 0.25, 0.5, none"),
+                ("seed = 2 and train.lr > 1", {"pe": "rope"},
+                 "no job meets seed = 2 and train.lr > 1 and pe='rope'; seed there: 0, 1, 2; "
+                 "train.lr there: 0.001; pe there: nope, partial_rope, rope")):
+            self.assertEqual(self.ids(where, **equals), [])
+            self.assertEqual(self.said, [said])
+        many = JobRows([job(i, i) for i in range(12)], fetch=fetch_for_where)
+        with self.assertWarnsRegex(UserWarning, "seed there: 0, 1, 10, 11, .* 7 and 2 more$"):
+            _where.select(many, "seed = 99", {})
 
     def test_conditions(self):
         for where, expected in {
@@ -253,6 +273,9 @@ class Where(unittest.TestCase):
             self.assertIn(words, str(raised.exception))
         with self.assertRaises(InvalidInput):
             self.ids(None, pee="rope")
+        with self.assertRaises(InvalidInput) as raised:
+            self.ids(12)
+        self.assertIn("where is 12; it must be a condition as text", str(raised.exception))
 
 
 class Frames(unittest.TestCase):

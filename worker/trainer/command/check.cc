@@ -36,9 +36,8 @@ constexpr double kNoInfluence = 1e-12;  // the largest gradient of such a parame
 constexpr std::int64_t kEntries = 3;    // of each parameter whose gradient is checked
 
 struct Model {
-  explicit Model(const Job& job, at::ScalarType type = at::kFloat)
-      : config(ModelConfigFrom(job, kClasses)),
-        decoder(job, config, &parameters, /*is_trial=*/true) {
+  explicit Model(const Job& job, at::ScalarType type = at::kFloat, Trial trial = Trial::kTried)
+      : config(ModelConfigFrom(job, kClasses)), decoder(job, config, &parameters, trial) {
     parameters.Materialize(job.seed, at::kCPU, type);
   }
   ModelConfig config;
@@ -98,6 +97,7 @@ class Checks {
     try {
       if (!Shapes()) return Found();
       Causality();
+      Independence();
       Determinism();
       State();
       Gradients();
@@ -139,9 +139,22 @@ class Checks {
       CountParameters(model);
     }
     Add("shapes", "ok", "lengths 1, " + std::to_string(most / 2) + " and " + std::to_string(most));
-    Judge("finite", finite, "all logits are finite",
-          "some logits are not finite: a method gives NaN or infinite numbers");
+    Judge("finite", finite, "all logits are finite", finite ? "" : WhyNotFinite());
     return finite;
+  }
+
+  // Names the first method that gives NaN or infinity. None does if the products of finite numbers
+  // overflow, or if every key of a query is hidden by minus infinity.
+  std::string WhyNotFinite() const {
+    const std::string found = "some logits are not finite: ";
+    try {
+      const Model model(Reading(job_, "mean"), at::kFloat, Trial::kNamesMethods);
+      const at::NoGradGuard no_grad;
+      model.decoder.Logits({RandomTokens(model, job_.Int("task.length")), {}}, nullptr);
+    } catch (const TrainerError&) {
+      return found + CurrentFailure().message;
+    }
+    return found + "a method gives very large numbers, or minus infinity for every key of a query";
   }
 
   void CountParameters(const Model& model) {
@@ -182,6 +195,22 @@ class Checks {
           "later tokens change nothing at earlier positions (model.mask: causal)",
           "with model.mask causal, later tokens change earlier positions by up to " +
               Short(before) + ": a method mixes positions, for instance by a mean over keys");
+  }
+
+  // In a training and in an ablation an example is with others in a batch: which ones must not
+  // change its numbers.
+  void Independence() {
+    const Model model(Reading(job_, "mean"));
+    const at::Tensor tokens = RandomTokens(model, job_.Int("task.length"));
+    const at::Tensor other = at::cat({tokens.narrow(0, 0, 1), RandomTokens(model, tokens.size(1))});
+    const auto first = [&](const at::Tensor& batch) {
+      return Streams(model, batch).narrow(1, 0, 1);
+    };
+    const double change = Largest(first(tokens) - first(other));
+    Judge("examples", change < kRounding, "the other examples of a batch change nothing",
+          "an example's numbers change by up to " + Short(change) +
+              " with the other examples of its batch: a method mixes examples, for instance by a "
+              "mean over the first dimension");
   }
 
   void Determinism() {

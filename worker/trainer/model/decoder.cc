@@ -34,11 +34,11 @@ Decoder::KeysValues Joined(const at::Tensor& query, const at::Tensor& key_value)
 }  // namespace
 
 Decoder::Decoder(const experiment::Job& job, const ModelConfig& config, ParameterSet* parameters,
-                 bool is_trial)
+                 Trial trial)
     : config_(config), parameters_(*parameters) {
   embedding_ =
       parameters_.Add("embedding.weight", {config_.vocabulary, config_.d_model}, Init::Normal(1));
-  pe_ = MakePe({job, config_, parameters, is_trial});
+  pe_ = MakePe({job, config_, parameters, trial});
   for (std::int64_t layer = 0; layer < config_.layers; ++layer) {
     layers_.push_back(AddLayer("layers." + std::to_string(layer)));
   }

@@ -42,9 +42,9 @@ struct Batch {
 class Decoder {
  public:
   // Declares its parameters in `parameters`, which must outlive the decoder. Copies `config`.
-  // `is_trial` is that of PeContext. Throws TrainerError(kBadSpec).
+  // `trial` is that of PeContext. Throws TrainerError(kBadSpec).
   Decoder(const experiment::Job& job, const ModelConfig& config, ParameterSet* parameters,
-          bool is_trial = false);
+          Trial trial = Trial::kNone);
 
   // (B, C). `dropout` null: evaluation.
   at::Tensor Logits(const Batch& batch, const Dropout* dropout) const;

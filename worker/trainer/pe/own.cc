@@ -54,7 +54,8 @@ std::int64_t VersionSum(const std::vector<at::Tensor>& parameters,
 
 OwnSource SourceOf(const PeContext& context) {
   OwnSource source = ReadOwnSource(context.job, context.config);
-  if (context.is_trial) source.values.clear();
+  if (context.trial != Trial::kNone) source.values.clear();
+  source.refuses_not_finite = context.trial == Trial::kNamesMethods;
   return source;
 }
 

@@ -217,6 +217,10 @@ at::Tensor CheckedResult(const OwnSource& source, const std::string& method,
     fail("the shape " + ShapeText(found),
          (broadcasts ? "one that broadcasts to " : "") + ShapeText(allowed));
   }
+  if (source.refuses_not_finite) {
+    if (result.isnan().any().item<bool>()) fail("NaN", "numbers");
+    if (result.isposinf().any().item<bool>()) fail("infinity", "finite numbers");
+  }
   return result.to(options.device(), at::typeMetaToScalarType(options.dtype()));
 }
 

@@ -30,7 +30,8 @@ using AllowedShape = std::vector<std::vector<std::int64_t>>;
 
 // The result of `method` in this type and on this device. Throws TrainerError(kBadSpec) unless it
 // is a tensor of 32-bit or 64-bit floats in the allowed shape or, if `broadcasts`, in one that
-// broadcasts to it.
+// broadcasts to it, and if the source refuses them, without NaN and infinity. (Minus infinity is
+// allowed: as a logit, it hides a key.)
 at::Tensor CheckedResult(const OwnSource& source, const std::string& method,
                          const at::Tensor& result, const AllowedShape& allowed, bool broadcasts,
                          const at::TensorOptions& options);

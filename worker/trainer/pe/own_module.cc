@@ -49,12 +49,28 @@ std::string InformativeLine(const std::string& text) {
 
 // An error of memory is not the file's: another worker may have enough.
 [[noreturn]] void FailAs(const std::string& name, const std::string& what,
-                         const std::exception& error) {
+                         const std::exception& error, const std::string& hint = "") {
   const std::string line = InformativeLine(TextOf(error));
   for (const char* const sign : {"out of memory", "not enough memory", "can't allocate memory"}) {
     if (line.find(sign) != std::string::npos) throw std::runtime_error(line);
   }
-  FailOwn(name, what + ": " + line);
+  FailOwn(name, what + ": " + line + hint);
+}
+
+// Names the keys of the dicts of `configure` if the method looks for another one. Otherwise empty.
+std::string KeysThere(const std::exception& error, const std::vector<c10::IValue>& arguments) {
+  if (TextOf(error).find("KeyError: ") == std::string::npos) return "";
+  std::string text;
+  for (const c10::IValue& argument : arguments) {
+    if (!argument.isGenericDict()) continue;
+    std::string keys;
+    for (const auto& entry : argument.toGenericDict()) {
+      keys += (keys.empty() ? "" : ", ") + entry.key().toStringRef();
+    }
+    text += std::string(text.empty() ? "; sizes has " : "; options has ") +
+            (keys.empty() ? "nothing: save_encoding(…, options=…) declares options" : keys);
+  }
+  return text;
 }
 
 void SeedGenerator(std::int64_t seed) {
@@ -202,21 +218,21 @@ void OwnModule::SetParameters(const std::vector<at::Tensor>& values) {
   }
 }
 
-c10::IValue OwnModule::Run(const std::string& method, std::vector<c10::IValue> arguments) {
+c10::IValue OwnModule::Run(const std::string& method, const std::vector<c10::IValue>& arguments) {
   // LibTorch would watch the first calls and then replace parts of the method by fused code, whose
   // results differ in the last bits.
   const torch::jit::GraphOptimizerEnabledGuard as_written(false);
   try {
-    return state_->module.get_method(method)(std::move(arguments));
+    return state_->module.get_method(method)(arguments);
   } catch (const std::bad_alloc&) {
     throw;
   } catch (const std::exception& error) {
-    FailAs(name_, "the method " + method + " fails", error);
+    FailAs(name_, "the method " + method + " fails", error, KeysThere(error, arguments));
   }
 }
 
-at::Tensor OwnModule::Call(const std::string& method, std::vector<c10::IValue> arguments) {
-  return Run(method, std::move(arguments)).toTensor();
+at::Tensor OwnModule::Call(const std::string& method, const std::vector<c10::IValue>& arguments) {
+  return Run(method, arguments).toTensor();
 }
 
 OwnModules::OwnModules(OwnSource source)

@@ -41,13 +41,13 @@ class OwnModule {
   // Replaces the module's parameters, in the order of parameters(). Gradients flow into these.
   void SetParameters(const std::vector<at::Tensor>& values);
   // Calls a method that returns a tensor.
-  at::Tensor Call(const std::string& method, std::vector<c10::IValue> arguments);
+  at::Tensor Call(const std::string& method, const std::vector<c10::IValue>& arguments);
 
  private:
   struct State;
   void TakeParameters();
   void CheckParameter(const Parameter& parameter) const;
-  c10::IValue Run(const std::string& method, std::vector<c10::IValue> arguments);
+  c10::IValue Run(const std::string& method, const std::vector<c10::IValue>& arguments);
 
   std::string name_;
   std::unique_ptr<State> state_;

@@ -18,8 +18,9 @@ struct OwnSource {
   std::vector<std::string> methods;
   bool causal_only = false;
   std::vector<std::pair<std::string, std::int64_t>> sizes;  // for the module's `configure`
-  std::string options;     // the job's pe.options, which only the declaration can read
-  catalog::Values values;  // the job's, for what the file needs of them
+  std::string options;              // the job's pe.options, which only the declaration can read
+  catalog::Values values;           // the job's, for what the file needs of them
+  bool refuses_not_finite = false;  // a method's result with NaN or infinity is an error
 
   bool Has(const std::string& method) const;
 };

@@ -94,15 +94,21 @@ class PositionalEncoding {
   virtual at::Tensor DistanceFactor(std::int64_t /*layer*/, std::int64_t /*length*/) { return {}; }
 };
 
+// The questions of `pelab check` to an encoding from a file. It tries the encoding under masks and
+// read-outs that are not the job's, so that the needs of the file are not asked.
+enum class Trial {
+  kNone,
+  kTried,
+  kNamesMethods,  // and a method that gives NaN or infinity is an error that names it
+};
+
 // The inputs from which a PE is constructed. The PE declares its parameters in `parameters`, which
 // must outlive it. It reads them through the handles only after they are materialized.
 struct PeContext {
   const experiment::Job& job;
   const ModelConfig& config;
   ParameterSet* parameters;
-  // True in `pelab check`, which tries the encoding under masks and read-outs that are not the
-  // job's. The needs that the encoding's file declares are then not asked.
-  bool is_trial = false;
+  Trial trial = Trial::kNone;
 };
 
 std::unique_ptr<PositionalEncoding> MakeNope(const PeContext& context);

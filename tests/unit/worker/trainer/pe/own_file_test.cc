@@ -254,7 +254,7 @@ TEST(OwnFile, ATrialDoesNotAskForItsNeeds) {
   const experiment::Job job = files.Job("clean", text);
   EXPECT_THAT(Refusal(job), HasSubstr("model.mask is causal"));
   ParameterSet parameters;
-  EXPECT_NO_THROW(Decoder(job, ModelConfigFrom(job, 4), &parameters, /*is_trial=*/true));
+  EXPECT_NO_THROW(Decoder(job, ModelConfigFrom(job, 4), &parameters, Trial::kTried));
 }
 
 TEST(OwnFile, WhoseModuleIsWrongIsRefused) {
