@@ -1,8 +1,11 @@
 #include "client/claims/judged_sheet.h"
 
 #include <algorithm>
+#include <filesystem>
+#include <system_error>
 #include <utility>
 
+#include "client/source/connect.h"
 #include "core/base/status.h"
 #include "core/base/strings.h"
 #include "core/claims/outcomes.h"
@@ -40,6 +43,19 @@ void AddCosts(const claims::StoredRows& rows, JudgedSheet& judged) {
 }
 
 }  // namespace
+
+absl::StatusOr<SheetFile> FindSheetFile(const GlobalOptions& options, const std::string& name,
+                                        std::string* file_in_error) {
+  std::error_code ignored;
+  const bool has_source =
+      !options.server.empty() || std::filesystem::exists(options.database, ignored);
+  if (std::filesystem::is_regular_file(name, ignored) || !has_source) {
+    return LoadSheet(name, file_in_error);
+  }
+  PELAB_ASSIGN_OR_RETURN(const auto source, FindSource(options));
+  PELAB_ASSIGN_OR_RETURN(const v1::Sheet sheet, RegisteredOrNoFile(*source, name));
+  return SheetOf(sheet.row());
+}
 
 absl::StatusOr<JudgedSheet> JudgeFile(DataSource& source, SheetFile file,
                                       const v1::JobFilter& filter, std::int64_t first_seed) {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "client/options/options.h"
 #include "client/options/sheet_file.h"
 #include "client/source/data_source.h"
 #include "core/claims/evidence.h"
@@ -35,6 +36,10 @@ struct JudgedSheet {
   std::int64_t trained = 0;  // jobs of its sweep
   double slot_seconds = 0;
 };
+
+// A file, or else a registered sheet, by name, number or hash. `file_in_error` is that of LoadSheet.
+absl::StatusOr<SheetFile> FindSheetFile(const GlobalOptions& options, const std::string& name,
+                                        std::string* file_in_error);
 
 // Judges a sheet that is not registered on the jobs of `filter`, from `first_seed` on.
 absl::StatusOr<JudgedSheet> JudgeFile(DataSource& source, SheetFile file,

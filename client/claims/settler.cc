@@ -1,12 +1,12 @@
 #include "client/claims/settler.h"
 
 #include <algorithm>
-#include <map>
 #include <utility>
 #include <vector>
 
 #include "absl/time/clock.h"
 #include "client/claims/judged_sheet.h"
+#include "client/claims/standing.h"
 #include "client/limits.h"
 #include "client/terminal/claim_tables.h"
 #include "client/terminal/put.h"
@@ -19,19 +19,6 @@ namespace {
 
 std::string SeedsText(std::int64_t first, std::int64_t end) {
   return end - first == 1 ? Concat("seed ", first) : Concat("seeds ", first, "..", end - 1);
-}
-
-// "4 of 10 claims decided, 5 open, 1 given up".
-std::string StandingText(const v1::Settlement& state, std::size_t claims) {
-  std::map<std::string, std::size_t> counts;
-  for (const v1::SheetClaimRow& claim : state.claims()) ++counts[claim.standing()];
-  if (state.claims().empty()) counts["open"] = claims;
-  std::string text =
-      Concat(counts["decided"], " of ", render::Counted(static_cast<std::int64_t>(claims), "claim"),
-             " decided, ", counts["open"], " open");
-  const std::size_t given_up = counts["all seeds"] + counts["futile"];
-  if (given_up > 0) text += Concat(", ", given_up, " given up");
-  return text;
 }
 
 }  // namespace
@@ -67,7 +54,7 @@ absl::StatusOr<int> Settler::Run(Coordinator& coordinator) {
           std::max(0.0, state.slot_seconds() - std::exchange(counted, state.slot_seconds()));
       if (state.has_open()) return End(coordinator, state, "");
       Say(Concat("round ", state.sheet().ended_rounds(),
-                 " ended: ", StandingText(state, file_.bound.claims.size())));
+                 " ended: ", StandingText(state.claims(), file_.bound.claims.size())));
       continue;
     }
     if (!state.has_next()) return End(coordinator, state, "");
@@ -87,7 +74,7 @@ absl::StatusOr<int> Settler::Run(Coordinator& coordinator) {
     PELAB_ASSIGN_OR_RETURN(state, coordinator.Advance(advance));
     if (!state.has_open() && state.sheet().ended_rounds() > before) {
       Say(Concat("round ", state.sheet().ended_rounds(),
-                 " ended: ", StandingText(state, file_.bound.claims.size())));
+                 " ended: ", StandingText(state.claims(), file_.bound.claims.size())));
     }
   }
 }
@@ -144,7 +131,7 @@ void Settler::Announce(const v1::Settlement& state) const {
   } else {
     text += Concat("registered ", render::FormatTime(sheet.created_at_ms()), "; ",
                    render::Counted(sheet.ended_rounds(), "round"), " so far, ",
-                   StandingText(state, file_.bound.claims.size()));
+                   StandingText(state.claims(), file_.bound.claims.size()));
   }
   Say(text);
 }

@@ -6,6 +6,8 @@
 #include <map>
 #include <utility>
 
+#include "client/claims/judged_sheet.h"
+#include "client/claims/standing.h"
 #include "client/source/connect.h"
 #include "client/terminal/claim_tables.h"
 #include "client/terminal/put.h"
@@ -39,6 +41,22 @@ std::int64_t FewestSeeds(double rate) {
   std::int64_t seeds = 1;
   while (stats::LogEValue({seeds, seeds}) < std::log(2 / rate)) ++seeds;
   return seeds;
+}
+
+// The standing of a sheet that is registered with this hash.
+absl::StatusOr<std::string> StandingOf(DataSource& source, const SheetFile& file) {
+  PELAB_ASSIGN_OR_RETURN(const auto registered, FindRegistered(source, file.sha256));
+  if (!registered) return std::string();
+  const v1::SheetRow& row = registered->row();
+  PELAB_ASSIGN_OR_RETURN(const auto claims,
+                         source.SheetClaims(Concat(row.sheet_id()), /*last_round=*/true));
+  const bool open =
+      claims.empty() || std::any_of(claims.begin(), claims.end(),
+                                    [](const auto& claim) { return claim.standing() == "open"; });
+  return Concat("registered as sheet ", row.sheet_id(), ": ",
+                render::Counted(row.ended_rounds(), "round"), ", ",
+                StandingText(claims, file.bound.claims.size()),
+                open ? "" : "; pelab settle has nothing left to run");
 }
 
 }  // namespace
@@ -133,7 +151,8 @@ std::string CostText(const claims::BoundSheet& sheet, const SheetCost& cost, dou
     text += Concat("--budget ", render::FormatSeconds(budget), " is enough for ",
                    render::Counted(static_cast<std::int64_t>(seeds), "seed"), " of each\n");
   }
-  return text + "nothing was run\n";
+  return Concat(text, cost.standing.empty() ? "" : Concat(cost.standing, "\n"),
+                "nothing was run\n");
 }
 
 render::Json CostJson(const claims::BoundSheet& sheet, const SheetCost& cost) {
@@ -154,6 +173,7 @@ render::Json CostJson(const claims::BoundSheet& sheet, const SheetCost& cost) {
           {"max_seeds", sheet.sheet.max_seeds},
           {"fewest_seeds", cost.fewest_seeds},
           {"seconds_per_seed", render::OrNull(cost.seconds_per_seed)},
+          {"standing", cost.standing.empty() ? Json(nullptr) : Json(cost.standing)},
           {"cells", cells}};
 }
 
@@ -188,6 +208,7 @@ absl::StatusOr<int> CheckSheet(const Context& context, const SheetFile& file,
       PELAB_ASSIGN_OR_RETURN(rows.jobs, source->Jobs({}));
       cost = CostOf(file.bound, rows);
     }
+    PELAB_ASSIGN_OR_RETURN(cost.standing, StandingOf(*source, file));
   }
   return Put(context,
              {.json = [&] { return CostJson(file.bound, cost); },

@@ -31,6 +31,7 @@ struct SheetCost {
   std::optional<double> seconds_per_seed;
   std::size_t without_times = 0;
   std::int64_t fewest_seeds = 0;  // with which a claim can be decided, if all agree
+  std::string standing = {};      // of a registered sheet, in words; empty: it is not registered
 };
 SheetCost CostOf(const claims::BoundSheet& sheet, const claims::StoredRows& rows);
 // `budget` is slot time in seconds; 0: nobody gave one.

@@ -76,7 +76,9 @@ absl::Status CheckIsNoPaper(const Context& context, const char* command) {
 
 absl::StatusOr<int> Check(Commands& commands, const ClaimsOptions& options) {
   PELAB_RETURN_IF_ERROR(CheckIsNoPaper(*commands.context, "check"));
-  PELAB_ASSIGN_OR_RETURN(const SheetFile file, LoadSheet(options.sheet, &commands.document_name));
+  PELAB_ASSIGN_OR_RETURN(
+      const SheetFile file,
+      FindSheetFile(commands.context->options, options.sheet, &commands.document_name));
   return CheckSheet(*commands.context, file, {.sweep = options.sweep});
 }
 
@@ -268,7 +270,10 @@ void AddClaims(Commands& commands) {
       "Nothing is run. The times are the means of stored jobs.\nExamples:\n"
       "  pelab claims check table1.claims.yaml\n"
       "  pelab claims check table1.claims.yaml --db table1.db --output json");
-  check->add_option("SHEET.yaml", options->sheet, "the claim sheet")->required();
+  check
+      ->add_option("SHEET", options->sheet,
+                   "a claim sheet, or the name, number or hash of a registered one")
+      ->required();
   AddSweepOption(check, *options);
   check->callback(chosen(Check));
   CLI::App* show = AddSubcommand(

@@ -1,6 +1,5 @@
 // settle: spends seeds until each claim of a sheet is decided or given up.
 #include <CLI/CLI.hpp>
-#include <filesystem>
 #include <memory>
 #include <optional>
 #include <string>
@@ -104,24 +103,11 @@ class SettleSession final : public EmbeddedSession {
   Settler settler_;
 };
 
-// A file, or else a registered sheet.
-absl::StatusOr<SheetFile> FindSheet(Commands& commands, const std::string& name) {
-  std::error_code ignored;
-  const GlobalOptions& global = commands.context->options;
-  const bool has_source =
-      !global.server.empty() || std::filesystem::exists(global.database, ignored);
-  if (std::filesystem::is_regular_file(name, ignored) || !has_source) {
-    return LoadSheet(name, &commands.document_name);
-  }
-  PELAB_ASSIGN_OR_RETURN(const auto source, FindSource(global));
-  PELAB_ASSIGN_OR_RETURN(const v1::Sheet sheet, RegisteredOrNoFile(*source, name));
-  return SheetOf(sheet.row());
-}
-
 absl::StatusOr<int> Run(Commands& commands, const SettleCommandOptions& options) {
   const Context& context = *commands.context;
   PELAB_ASSIGN_OR_RETURN(const SettleOptions settle, ReadOptions(options));
-  PELAB_ASSIGN_OR_RETURN(const SheetFile file, FindSheet(commands, options.file));
+  PELAB_ASSIGN_OR_RETURN(const SheetFile file,
+                         FindSheetFile(context.options, options.file, &commands.document_name));
   if (options.dry_run) {
     const auto& budget = settle.budget.slot_time;
     return CheckSheet(context, file, {.budget = budget ? absl::ToDoubleSeconds(*budget) : 0});

@@ -18,11 +18,25 @@ namespace {
 
 using render::Json;
 
+// The sizes of a sheet's rounds depend on its slots.
+std::string SlotsOf(const ReportInput& input, const v1::Sweep& sweep) {
+  for (const ReportSheet& sheet : input.sheets) {
+    const auto& registered = sheet.judged.registered;
+    if (registered && registered->sweep_id() == sweep.sweep_id()) {
+      return Concat(" --slots ", registered->slots());
+    }
+  }
+  return "";
+}
+
 Json Commands(const ReportInput& input, const ReportOptions& options) {
   Json commands = Json::array();
   for (const v1::Sweep& sweep : input.sweeps) {
+    if (IsOfSheet(sweep)) {  // rounds add its seeds
+      commands.push_back(Concat(RunCommand(sweep), SlotsOf(input, sweep)));
+      continue;
+    }
     commands.push_back(RunCommand(sweep));
-    if (IsOfSheet(sweep)) continue;  // rounds add its seeds
     for (const std::string& seeds : sweep.extensions()) {
       commands.push_back(
           Concat("pelab extend ", ShellWord(sweep.name()), " --seed ", ShellWord(seeds)));

@@ -5,6 +5,7 @@
 namespace pelab::claims {
 namespace {
 
+constexpr char kSheetRule[] = "docs/formats.md, Claim sheets";
 constexpr char kDepositRule[] = "docs/formats.md, Deposit indices";
 
 }  // namespace
@@ -15,13 +16,27 @@ const std::vector<catalog::Entry>& KindEntries() {
        .version = 0,
        .help =
            "every cell a lies above every cell b by more than `by`; of a chain, each cell above "
-           "the next"},
-      {.name = "between", .version = 0, .help = "the cell lies between `low` and `high`"},
-      {.name = "near", .version = 0, .help = "a less b lies between -`within` and `within`"},
-      {.name = "most", .version = 0, .help = "the cell has the property"},
+           "the next; keys: metric, a and b (a cell or a list), or chain (a list), by [0]",
+       .source = kSheetRule},
+      {.name = "between",
+       .version = 0,
+       .help = "the cell lies between `low` and `high`; keys: metric, cell, low, high",
+       .source = kSheetRule},
+      {.name = "near",
+       .version = 0,
+       .help = "a less b lies between -`within` and `within`; keys: metric, a, b, within",
+       .source = kSheetRule},
+      {.name = "most",
+       .version = 0,
+       .help = "the cell has the property; keys: metric (deposit, no_deposit or top_deeper), cell, "
+               "layers (any, shallow, or a list)",
+       .source = kSheetRule},
       {.name = "contrast",
        .version = 0,
-       .help = "the sum of the cells, each times its weight, lies above `by`"},
+       .help =
+           "the sum of the cells, each times its weight, lies above `by`; keys: metric, of (a list "
+           "of maps with cell and weight), by [0]",
+       .source = kSheetRule},
   };
   return entries;
 }

@@ -4,6 +4,7 @@
 #include <cctype>
 #include <cmath>
 #include <functional>
+#include <initializer_list>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <string>
@@ -22,6 +23,7 @@ namespace pelab::claims {
 namespace {
 
 using experiment::InWords;
+using experiment::MemberOf;
 using experiment::Place;
 using experiment::YamlMember;
 using experiment::YamlNode;
@@ -67,6 +69,13 @@ class SheetReader {
   explicit SheetReader(experiment::Violations* violations) : violations_(*violations) {}
 
   Sheet Read(const YamlNode& root) {
+    const auto has = [&](std::string_view key) { return MemberOf(root, key) != nullptr; };
+    if (has("pe") && has("task") && !has("sweep") && !has("claims")) {
+      Say({&root, ""}, "a claim sheet",
+          "this is a sweep and no claim sheet: pelab run trains it; a sheet has the keys sweep and "
+          "claims");
+      return std::move(sheet_);
+    }
     ReadMap({&root, ""}, "a claim sheet",
             {{"name", true, [&](const Source& s) { ReadName(s); }},
              {"sweep", true, [&](const Source& s) { ReadSweep(s); }},
@@ -107,16 +116,10 @@ class SheetReader {
       }
     }
     for (const Key& key : keys) {
-      if (key.required && Find(*source.node, key.name) == nullptr) {
+      if (key.required && MemberOf(*source.node, key.name) == nullptr) {
         Say(source, std::string(key.name), Concat(what, " needs the key ", key.name));
       }
     }
-  }
-  static const YamlNode* Find(const YamlNode& map, std::string_view key) {
-    for (const YamlMember& member : map.members) {
-      if (member.key->text == key) return member.value.get();
-    }
-    return nullptr;
   }
 
   void ReadText(const Source& source, std::string* text) {
@@ -318,7 +321,7 @@ class SheetReader {
   // Reports errors that involve several keys of a kind.
   void CheckKind(const Source& source, const Claim& claim) {
     if (source.node->kind != NodeKind::kMap) return;
-    const auto has = [&](std::string_view key) { return Find(*source.node, key) != nullptr; };
+    const auto has = [&](std::string_view key) { return MemberOf(*source.node, key) != nullptr; };
     if (claim.kind == Kind::kAbove &&
         (has("chain") ? has("a") || has("b") : !has("a") || !has("b"))) {
       Say(source, "a and b, or chain",
@@ -329,14 +332,21 @@ class SheetReader {
           Concat("between needs a low below its high, not ", catalog::NumberToText(claim.low),
                  " and ", catalog::NumberToText(claim.high)));
     }
-    if (claim.kind != Kind::kMost && claim.kind != Kind::kContrast && IsFraction(claim.metric)) {
-      for (const double limit : {claim.low, claim.high}) {
-        if (std::abs(limit) <= kMostLimit) continue;
-        return Say(source, "-1 to 1",
-                   Concat(claim.metric, " is a fraction: write ",
-                          catalog::NumberToText(std::abs(limit) / 100), " for ",
-                          catalog::NumberToText(std::abs(limit)), " points"));
-      }
+    if (claim.kind != Kind::kMost && claim.kind != Kind::kContrast) {
+      CheckLimits(source, claim.metric, {claim.low, claim.high});
+    }
+  }
+
+  // A limit of 5 was meant as 5 points.
+  void CheckLimits(const Source& source, const std::string& metric,
+                   std::initializer_list<double> limits) {
+    if (!IsFraction(metric)) return;
+    for (const double limit : limits) {
+      if (std::abs(limit) <= kMostLimit) continue;
+      return Say(
+          source, "-1 to 1",
+          Concat(metric, " is a fraction: write ", catalog::NumberToText(std::abs(limit) / 100),
+                 " for ", catalog::NumberToText(std::abs(limit)), " points"));
     }
   }
 
@@ -439,8 +449,12 @@ class SheetReader {
       return;
     }
     for (const Source& item : Items(source, "fields", 1, 8)) {
-      claim->each.emplace_back();
-      ReadText(item, &claim->each.back());
+      std::string field;
+      ReadText(item, &field);
+      if (std::find(claim->each.begin(), claim->each.end(), field) != claim->each.end()) {
+        Say(item, "each field once", Concat("the field ", Shorten(field, 100), " is there twice"));
+      }
+      claim->each.push_back(std::move(field));
     }
   }
 
@@ -461,6 +475,7 @@ class SheetReader {
                 eligible.above = above;
               }},
              {"by", false, [&](const Source& s) { ReadAnyNumber(s, &eligible.by); }}});
+    CheckLimits(source, eligible.metric, {eligible.above.value_or(0), eligible.by});
   }
 
   Sheet sheet_;

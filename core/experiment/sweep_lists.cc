@@ -159,10 +159,8 @@ void SweepReader::ReadAnalyses() {
 void SweepReader::ReadAnalysis(const Source& source) {
   std::vector<std::string_view> known;
   for (const Entry& entry : catalog::Analyses()) known.push_back(entry.name);
-  const YamlNode* name = source.node;
-  for (const YamlMember& member : source.node->members) {
-    if (member.key->text == "name") name = member.value.get();
-  }
+  const YamlNode* name = MemberOf(*source.node, "name");
+  if (name == nullptr) name = source.node;
   if (name->kind != Kind::kScalar) {
     Say(source, SortedList(known),
         "an analysis must be a name or a map with a name, not " + InWords(*name));

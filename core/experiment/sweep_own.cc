@@ -65,10 +65,7 @@ void SweepReader::ReadFiles() {
 }
 
 const Declaration* SweepReader::FileOf(const std::string& kind, const Source& source) {
-  const YamlNode* file = nullptr;
-  for (const YamlMember& member : source.node->members) {
-    if (member.key->text == "file") file = member.value.get();
-  }
+  const YamlNode* file = MemberOf(*source.node, "file");
   if (file == nullptr) {
     const bool pe = kind == "pe";
     Say(source, std::string(kFileRule),
@@ -212,10 +209,7 @@ void SweepReader::ReadOwnTask(const OwnTask& task, const Source& source, std::ve
 }
 
 std::vector<const OwnSplit*> SweepReader::TestsOf(const OwnTask& task, const Source& source) {
-  const YamlNode* named = nullptr;
-  for (const YamlMember& member : source.node->members) {
-    if (member.key->text == "test") named = member.value.get();
-  }
+  const YamlNode* named = MemberOf(*source.node, "test");
   if (named == nullptr) {
     if (const OwnSplit* test = task.Find("test")) return {test};
     Say(source, task.TestSplits(),

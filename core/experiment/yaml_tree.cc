@@ -280,6 +280,13 @@ YamlResult ParseYaml(std::string_view text, std::string_view what) {
   return result;
 }
 
+const YamlNode* MemberOf(const YamlNode& node, std::string_view key) {
+  for (const YamlMember& member : node.members) {
+    if (member.key->text == key) return member.value.get();
+  }
+  return nullptr;
+}
+
 std::string InWords(const YamlNode& node) {
   constexpr std::size_t kLongest = 60;
   switch (node.kind) {

@@ -40,6 +40,9 @@ struct YamlResult {
   std::vector<Violation> violations;  // can be set together with `root`: duplicate keys
 };
 
+// The value of a map's key; null if it has none, or if `node` is no map.
+const YamlNode* MemberOf(const YamlNode& node, std::string_view key);
+
 // `what` names the text in messages: "document", "value".
 YamlResult ParseYaml(std::string_view text, std::string_view what);
 

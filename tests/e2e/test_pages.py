@@ -295,12 +295,31 @@ class PagesTest(Case):
         libraries.mkdir()
         (libraries / "libnvidia-ml.so.1").symlink_to(
             BIN.parent / "tests/unit/worker/agent/libfake_nvml.so")
-        self.worker("gpus", 1, "--trainer", TRAINER,
-                    env={"PELAB_STEADY_DEVICE": "cuda:0", "LD_LIBRARY_PATH": str(libraries)})
+        gpus = self.worker("gpus", 1, "--trainer", TRAINER,
+                           env={"PELAB_STEADY_DEVICE": "cuda:0", "LD_LIBRARY_PATH": str(libraries)})
         self.page.wait("document.querySelectorAll('.gpus li').length === 2", "two GPUs")
         self.assertEqual(self.page.evaluate(
             "[...document.querySelectorAll('.gpus li')].map((gpu) => gpu.textContent)"),
                          ["cuda:0 · load unknown · 100 B of 1000 B", "cuda:1 · 87 % busy"])
+        gpus.terminate()
+        gpus.wait(20)
+        self.page.wait("[...document.querySelectorAll('.worker')].some((worker) => worker."
+                       "querySelector('.chip').textContent === 'offline' && worker."
+                       "querySelector('.slot-job').textContent === '–')", "no free slots there")
+        self.assert_clean()
+
+        self.ok(self.pelab("cancel", "more"))
+        self.open("/sweeps/more")
+        self.page.wait("document.querySelector('.left').textContent.endsWith(' · cancelled')")
+        self.submit(LIVE.replace("name: live", "name: rates").replace("0..1", "0")
+                    + "axes: {train.lr: [0.01, 0.001]}\n")
+        self.open("/sweeps/rates")
+        self.page.wait("document.querySelector('.chart-plot')?.data?.filter((t) => t.meta.kind === "
+                       "'mean').map((t) => t.name).sort().join() === '" + ",".join(
+                           f"{pe} · train.lr {lr}" for pe in ("nope", "rope")
+                           for lr in ("0.001", "0.01")) + "'")
+        self.assertEqual(self.page.evaluate(
+            "document.querySelector('.chart-plot').layout.xaxis.dtick"), 1)
         self.assert_clean()
 
     def test_who_has_the_token_changes_sweeps(self):

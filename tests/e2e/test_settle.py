@@ -176,7 +176,23 @@ class Settle(SettleCase):
         self.assertEqual(len(found["claims"]), 12)
         rounds = self.query("SELECT end_seed - first_seed FROM v_sheet_rounds ORDER BY round")
         self.assertEqual(rounds[0], (1,))
+        self.its_standing(found, len(rounds))
         self.in_the_report(found)
+
+    def its_standing(self, found, rounds):
+        """A registered sheet is checked by its name, and how far it is is said."""
+        decided, given_up = (sum(claim["standing"] in which for claim in found["claims"])
+                             for which in (["decided"], ["futile", "all seeds"]))
+        self.assertEqual(decided + given_up, 12)
+        standing = (f"registered as sheet 1: {rounds} rounds, {decided} of 12 claims decided, 0 "
+                    f"open, {given_up} given up; pelab settle has nothing left to run")
+        checked = self.ok(self.pelab_db("claims", "check", "tiny-claims", "--output", "json"))
+        self.assertEqual(json.loads(checked.stdout)["standing"], standing)
+        dry = self.ok(self.pelab_db("settle", "tiny-claims", "--dry-run"))
+        self.assertTrue(dry.stdout.endswith(f"\n{standing}\nnothing was run\n"), dry.stdout)
+        none = self.pelab_db("claims", "check", "tiny-claim")
+        self.assertEqual(none.returncode, 2)
+        self.assertIn("no file tiny-claim; no sheet", none.stderr)
 
     def in_the_report(self, found):
         self.ok(self.pelab_db("report", "tiny-claims"))
@@ -192,7 +208,7 @@ class Settle(SettleCase):
             for (_, log10), (_, log) in zip(history, stored):
                 self.assertAlmostEqual(log10 * math.log(10), log)
         self.assertEqual(data["provenance"]["commands"][0],
-                         f"pelab settle {self.folder / 'tiny-claims.yaml'}")
+                         f"pelab settle {self.folder / 'tiny-claims.yaml'} --slots 6")
         if not browser.CHROMIUM:
             return
         with browser.Page() as page:
@@ -200,6 +216,9 @@ class Settle(SettleCase):
             page.wait("typeof pelabReport !== 'undefined'")
             page.evaluate("pelabReport.drawAll()")
             self.assertEqual(page.complaints(), [])
+            for section in ("results", "comparisons"):
+                self.assertIn("the limits under Claims hold whenever one stops", page.evaluate(
+                    f"document.querySelector('#{section} > .muted').textContent"))
             kinds = page.evaluate("pelabReport.charts.map((entry) => entry.kind)")
             self.assertEqual(kinds.count("evidence"), 1)
             self.assertEqual(kinds.count("seed values"), 4)  # not for the properties

@@ -74,6 +74,9 @@ function roundEnds(low, high) {
   return [down, Math.ceil((high + room) / step) * step];
 }
 
+// There is no half epoch, but Plotly has ticks for it if there are few.
+const wholeTicks = (last) => (last <= 8 ? { dtick: 1 } : {});
+
 // The smallest and largest x or y of `traces`; with `fromZero`, 0 is included.
 function extent(traces, name, fromZero) {
   let low = fromZero ? 0 : Infinity, high = fromZero ? 0 : -Infinity;
@@ -114,6 +117,7 @@ export function drawCurves(element, data, options = {}) {
         layout: {
           xaxis: {
             title: { text: plotlyText(xLabel), standoff: 8 }, rangemode: 'tozero', hoverformat: 'd',
+            ...wholeTicks(extent(traces, 'x', true)[1]),
             autorangeoptions: { include: roundEnds(...extent(traces, 'x', true)) },
           },
           yaxis: {

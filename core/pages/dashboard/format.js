@@ -32,6 +32,16 @@ export function count(n, what) {
   return `${Number(n).toLocaleString('en-US')} ${what}${n === 1 ? '' : 's'}`;
 }
 
+const KNOWN_BY_VALUE = new Set(['pe', 'pe_label', 'task', 'protocol']);
+
+// "rope · train.lr 0.001": a group by these columns. What an encoding or a protocol is called says
+// what it is; any other value stands behind the field's name.
+export function groupLabel(group, columns) {
+  return columns.filter((name) => group[name] !== null && group[name] !== '')
+    .map((name) => (KNOWN_BY_VALUE.has(name) ? group[name] : `${name} ${group[name]}`))
+    .join(' · ');
+}
+
 export function bytes(n) {
   if (!(n > 0)) return '';
   const units = ['B', 'KiB', 'MiB', 'GiB', 'TiB'];

@@ -29,7 +29,7 @@ export function countsText(sweep) {
 
 export function timeLeft(sweep) {
   const { time_left_seconds: seconds, ended, jobs } = sweep.progress;
-  if (jobs > 0 && ended === jobs) return 'done';
+  if (jobs > 0 && ended === jobs) return sweep.state === 'cancelled' ? 'cancelled' : 'done';
   return seconds === null ? 'time left unknown' : `about ${duration(seconds)} left`;
 }
 

@@ -4,7 +4,7 @@ import { standing } from '../charts/text.js';
 import { card, empty, make, select, setText, throttled } from './dom.js';
 import { liveChart, loadCharts } from './charts.js';
 import { mayWrite, sweepControls } from './control.js';
-import { clock, count, withShortHashes } from './format.js';
+import { clock, count, groupLabel, withShortHashes } from './format.js';
 import { Grid } from './grid.js';
 import { get, listen } from './live.js';
 import { jobsText, stateBar, stateCounts, sweepState, timeLeft } from './progress.js';
@@ -67,7 +67,7 @@ async function allJobs(id) {
 
 // The label of a group in the charts, within one task.
 function labelOf(cell, columns) {
-  return columns.filter((name) => name !== 'task').map((name) => cell[name]).join(' · ');
+  return groupLabel(cell, columns.filter((name) => name !== 'task'));
 }
 
 class Curves {
@@ -188,7 +188,7 @@ class Maps {
       return {
         key: JSON.stringify([this.metric, one.job_ids[0], one.analysis, ranks]),
         data: { values: drops, n, counts: significant, limit, ranks },
-        title: columns.map((name) => one[name]).join(' · '),
+        title: groupLabel(one, columns),
         description: `mean of ${count(one.seeds, 'seed')}${ranks ? ' by rank' : ''}`
                      + (several ? `; ${one.analysis}` : ''),
         percent,

@@ -102,7 +102,11 @@ class Worker {
       leases.set(lease.slot, [...(leases.get(lease.slot) ?? []), lease]);
     for (const [slot, line] of this.lines ?? []) {
       const held = leases.get(slot) ?? [];
-      if (!held.length) { setText(line.job, 'free'); line.jobs = null; continue; }
+      if (!held.length) {
+        setText(line.job, this.row.state === 'online' ? 'free' : '–');
+        line.jobs = null;
+        continue;
+      }
       const jobs = held.map((lease) => lease.job_id).join();
       if (line.jobs !== jobs) {
         line.jobs = jobs;

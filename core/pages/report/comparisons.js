@@ -1,6 +1,6 @@
 // Compares each encoding with a baseline encoding, paired by seed, and shows the epochs that each
 // took to 50 % accuracy.
-import { cellOf, data, paragraph, section, table } from './page.js';
+import { cellOf, data, paragraph, section, stoppingNote, table } from './page.js';
 
 const { text } = globalThis.pelabCharts;
 
@@ -66,7 +66,7 @@ export function comparisonsSection() {
     `Test accuracy after the last epoch, less that of the same seed with ${baseline} and `
     + 'everything else equal: the mean of these differences, its 95 % interval (Student\u2019s t) '
     + 'and the paired t test. One pair has no interval. p is of each comparison by itself, not '
-    + 'corrected for their number.');
+    + `corrected for their number.${stoppingNote()}`);
   if (rows.length) made.append(pairedTable({ baseline, rows }));
   for (const { encoding, why } of without)
     made.append(paragraph(`${encoding} is not compared: ${why}.`, 'warning'));

@@ -46,6 +46,15 @@ export function empty(text, command) {
   return made;
 }
 
+// Intervals and tests of a fixed number of seeds, beside seeds that a claim sheet added until its
+// claims were decided. Empty if no sheet did.
+export function stoppingNote() {
+  if (!data.sheets?.length) return '';
+  return ' They are for a number of seeds that was chosen beforehand. A claim sheet added seeds to '
+    + 'these results until its claims were decided, so they promise more than they keep here; the '
+    + 'limits under Claims hold whenever one stops.';
+}
+
 export function section(id, title, intro) {
   const made = make('section', 'card', undefined, { id, 'aria-labelledby': `${id}-title` });
   made.append(make('h2', '', title, { id: `${id}-title` }));

@@ -1,5 +1,5 @@
 // The tables of results, and of missing jobs.
-import { cellOf, data, empty, paragraph, section, table } from './page.js';
+import { cellOf, data, empty, paragraph, section, stoppingNote, table } from './page.js';
 
 const { make, text } = globalThis.pelabCharts;
 
@@ -17,7 +17,7 @@ export function resultsSection() {
   const made = section(
     'results', 'Results',
     'Accuracy after the last epoch, as a mean over seeds with its 95 % interval (Student\u2019s t '
-    + 'over the seeds that are done; one seed has no interval).');
+    + `over the seeds that are done; one seed has no interval).${stoppingNote()}`);
   if (!data.cells.length) {
     made.append(empty('The sweep has no jobs yet.', 'pelab status'));
     return made;

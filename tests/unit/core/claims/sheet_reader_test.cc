@@ -154,6 +154,17 @@ TEST(SheetReaderTest, ErrorsSayWhereAndWhatIsAllowed) {
                         "claims?"));
   EXPECT_THAT(ReadError("name: s\nsweep: t.yaml\nclaims: []\n"),
               HasSubstr("sheet.yaml:3:9: claims must be a list of 1 to 1000 claims; it has 0"));
+  EXPECT_EQ(ReadError("name: s\npe: rope\ntask: distance\nseed: 0..4\ncolor: red\n"),
+            "sheet.yaml:1:1: this is a sweep and no claim sheet: pelab run trains it; a sheet has "
+            "the keys sweep and claims");
+  EXPECT_THAT(OfClaim("{id: a, each: [protocol, task, protocol], between: {metric: test_accuracy, "
+                      "cell: pe=a, low: 0, high: 1}}"),
+              HasSubstr("4:36: the field protocol is there twice"));
+  EXPECT_THAT(OfClaim("{id: a, eligible: {metric: test_accuracy, above: 50}, most: {metric: "
+                      "deposit, cell: pe=a}}"),
+              HasSubstr("test_accuracy is a fraction: write 0.5 for 50 points"));
+  EXPECT_THAT(OfClaim("{id: a, eligible: {by: 5}, most: {metric: deposit, cell: pe=a}}"),
+              HasSubstr("test_accuracy is a fraction: write 0.05 for 5 points"));
   EXPECT_THAT(ReadError("7"), HasSubstr("a claim sheet must be a map, not 7"));
   EXPECT_THAT(OfClaim("{id: a}"), HasSubstr("4:5: a claim needs exactly one of above, between"));
   EXPECT_THAT(OfClaim("{id: a, near: {metric: test_accuracy, a: pe=a, b: pe=b, within: 5}}"),

@@ -275,6 +275,9 @@ TEST(Complaints, Documents) {
   EXPECT_THAT(
       Complaints("hello"),
       ElementsAre(HasSubstr("the document must be a map with name, pe and task, not \"hello\"")));
+  EXPECT_THAT(Complaints("name: s\nsweep: a.yaml\ncolor: red\nclaims: []\n"),
+              ElementsAre("s.yaml:1:1: this is a claim sheet and no sweep: pelab settle tests its "
+                          "claims"));
   EXPECT_THAT(Complaints("a: \xff"), ElementsAre("s.yaml:1:4: a byte that is not UTF-8 text"));
   EXPECT_THAT(Complaints("a: \"b\\_c\""),
               ElementsAre("s.yaml:1:4: an escape here is not a character"));
