@@ -37,7 +37,7 @@ struct JudgedSheet {
   double slot_seconds = 0;
 };
 
-// A file, or else a registered sheet, by name, number or hash. `file_in_error` is that of LoadSheet.
+// A file, or else a registered sheet, by name, number or hash; `file_in_error` as LoadSheet has it.
 absl::StatusOr<SheetFile> FindSheetFile(const GlobalOptions& options, const std::string& name,
                                         std::string* file_in_error);
 

@@ -1,4 +1,4 @@
-"""What the files of one's own, of encodings and of data, have in common."""
+"""The common rules for files of one's own, of encodings and of data."""
 
 import os
 import pathlib

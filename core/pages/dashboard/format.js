@@ -34,8 +34,8 @@ export function count(n, what) {
 
 const KNOWN_BY_VALUE = new Set(['pe', 'pe_label', 'task', 'protocol']);
 
-// "rope · train.lr 0.001": a group by these columns. What an encoding or a protocol is called says
-// what it is; any other value stands behind the field's name.
+// "rope · train.lr 0.001": a group by these columns. Encodings, tasks and protocols are known by
+// their names alone; any other value stands behind its field's name.
 export function groupLabel(group, columns) {
   return columns.filter((name) => group[name] !== null && group[name] !== '')
     .map((name) => (KNOWN_BY_VALUE.has(name) ? group[name] : `${name} ${group[name]}`))
