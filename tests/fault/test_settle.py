@@ -25,10 +25,13 @@ class Settling(SettleCase, FaultCase):
             self.ok(self.settle(self.sheet(), timeout=self.patience))
             self.recount()
             type(self)._expected = self.settled()
-            for path in self.folder.glob("pelab.db*"):
-                if path.is_file():
-                    path.unlink()
+            self.forget()
         return self._expected
+
+    def forget(self):
+        for path in self.folder.glob("pelab.db*"):
+            if path.is_file():
+                path.unlink()
 
     def finish(self, sheet, served=False):
         self.ok(self.settle(sheet, served=served, timeout=self.patience))
@@ -43,9 +46,15 @@ class Settling(SettleCase, FaultCase):
         self.expected()
         sheet = self.sheet()
         for number in range(rounds(4, self.share)):
-            settler = self.begin(sheet)
             victim = ("pelab", "pelab-server", "pelab-worker")[number % 3]
+            settler = self.begin(sheet)
             if victim != "pelab":  # a busy machine starts it late, and nobody would be killed
+                wait_until(lambda: self.of_this_test(victim) or settler.poll() is not None, 30,
+                           f"{victim} to start")
+            if settler.poll() == 0:  # nothing is left that a kill could disturb
+                self.finish(sheet)
+                self.forget()
+                settler = self.begin(sheet)
                 wait_until(lambda: self.of_this_test(victim), 30, f"{victim} to start")
             self.nap(*self.naps[0])
             if victim == "pelab":
