@@ -49,8 +49,13 @@ absl::StatusOr<SheetFile> FindSheetFile(const GlobalOptions& options, const std:
   std::error_code ignored;
   const bool has_source =
       !options.server.empty() || std::filesystem::exists(options.database, ignored);
-  if (std::filesystem::is_regular_file(name, ignored) || !has_source) {
+  const bool is_file = std::filesystem::is_regular_file(name, ignored);
+  if (is_file || (!has_source && std::filesystem::exists(name, ignored))) {
     return LoadSheet(name, file_in_error);
+  }
+  if (!has_source) {
+    return absl::NotFoundError(Concat("no file ", name, ", and no database ", options.database,
+                                      " in which a sheet of that name could be registered"));
   }
   PELAB_ASSIGN_OR_RETURN(const auto source, FindSource(options));
   PELAB_ASSIGN_OR_RETURN(const v1::Sheet sheet, RegisteredOrNoFile(*source, name));

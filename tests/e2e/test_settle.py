@@ -147,6 +147,12 @@ class Settle(SettleCase):
         self.assertRegex(diff.stdout, r"registered .* as sheet 1\n(.*\n)*.*as sheet 2")
         same = self.ok(self.pelab_db("claims", "diff", "1", first))
         self.assertIn("they are the same sheet", same.stdout)
+        with_no_database = subprocess.run([BIN / "pelab", "--db", "none.db", "settle", "nope"],
+                                          cwd=self.folder, capture_output=True, text=True,
+                                          timeout=60)
+        self.assertEqual(with_no_database.returncode, 2)
+        self.assertIn("no file nope, and no database none.db in which", with_no_database.stderr)
+        self.assertFalse((self.folder / "none.db").exists())
         for command in (["diff", first, "nope.yaml"], ["show", "nope.yaml"]):
             missing = self.pelab_db("claims", *command)
             self.assertEqual(missing.returncode, 2)
