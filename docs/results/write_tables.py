@@ -49,13 +49,14 @@ class Pelab:
 
 
 def of_protocol(sheet, claim):
-    """(the claim without its protocol, the protocol; None if it is about both or neither)."""
+    """((sheet, claim, values of its other fields), protocol). The protocol is that of the sheet's
+    name or of the claim; None if the claim is about both or neither."""
+    fields = dict(claim["each"])
+    found = fields.pop("protocol", None)
     for protocol in PROTOCOLS:
         if sheet.endswith(f"-{protocol}"):
-            return (sheet.removesuffix(f"-{protocol}"), claim["id"]), protocol
-        if claim["id"].endswith(f"[{protocol}]"):
-            return (sheet, claim["id"].removesuffix(f"[{protocol}]")), protocol
-    return (sheet, claim["id"]), None
+            sheet, found = sheet.removesuffix(f"-{protocol}"), protocol
+    return (sheet, claim["claim"], tuple(fields.items())), found
 
 
 def verdict_of(claim):
@@ -88,7 +89,7 @@ def answers(collected):
         row = rows.setdefault(key, {"says": claim["says"], "source": claim["source"], "by": {}})
         row["by"][protocol or "both"] = claim
     lines = ["| claim | source | published | clean | answer |", "|---|---|---|---|---|"]
-    for (sheet, _), row in rows.items():
+    for (sheet, _, fields), row in rows.items():
         cells = []
         for protocol in PROTOCOLS:
             claim = row["by"].get(protocol, row["by"].get("both"))
@@ -96,7 +97,9 @@ def answers(collected):
                          f"{verdict_of(claim)}, {claim['shows']} of {claim['n']}")
         verdicts = {protocol: verdict_of(claim) for protocol, claim in row["by"].items()}
         task = sheet.split("-")[1] if "-" in sheet else sheet
-        lines.append(f"| {task}: {row['says']} | {row['source']} | {cells[0]} | {cells[1]} | "
+        where = ", ".join(f"{field.split('.')[-1]} {value}" for field, value in fields)
+        says = f"{row['says']} ({where})" if where else row["says"]
+        lines.append(f"| {task}: {says} | {row['source']} | {cells[0]} | {cells[1]} | "
                      f"{answer(verdicts)} |")
     return "\n".join(lines) + "\n"
 

@@ -13,6 +13,9 @@ SOURCE = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(SOURCE / "tests/support"))
 import sheet_recount  # noqa: E402
 
+sys.path.insert(0, str(SOURCE / "docs/results"))
+import write_tables  # noqa: E402
+
 RESULTS = sorted((SOURCE / "docs/results").glob("*.db.gz"))
 
 
@@ -31,6 +34,23 @@ class Results(unittest.TestCase):
     def test_the_page_has_their_tables(self):
         subprocess.run([sys.executable, SOURCE / "docs/results/write_tables.py", "--pelab",
                         pathlib.Path(os.environ["PELAB_BIN"]) / "pelab", "--check"], check=True)
+
+    def test_a_line_of_the_answers_is_about_one_claim_under_both_protocols(self):
+        def claim(verdict, shows, **each):
+            return {"claim": "deposit", "id": f"deposit[{', '.join(each.values())}]", "n": 9,
+                    "says": "RoPE has a deposit", "source": "Figure 4", "verdict": verdict,
+                    "standing": "decided", "shows": shows, "each": each}
+        text = write_tables.answers([
+            ("small-ladder", claim("holds", 9, **{"protocol": "clean", "model.layers": "2"})),
+            ("small-ladder", claim("fails", 1, **{"protocol": "clean", "model.layers": "6"})),
+            ("small-ladder", claim("fails", 0, **{"protocol": "published", "model.layers": "2"})),
+            ("small-task-clean", claim("holds", 8)), ("small-task-published", claim("holds", 7))])
+        self.assertEqual(text.splitlines()[2:], [
+            "| ladder: RoPE has a deposit (layers 2) | Figure 4 | fails, 0 of 9 | holds, 9 of 9 | "
+            "depends on the protocol |",
+            "| ladder: RoPE has a deposit (layers 6) | Figure 4 | – | fails, 1 of 9 | fails (clean)"
+            " |",
+            "| task: RoPE has a deposit | Figure 4 | holds, 7 of 9 | holds, 8 of 9 | holds |"])
 
 
 if __name__ == "__main__":
