@@ -50,9 +50,9 @@ export function empty(text, command) {
 // claims were decided. Empty if no sheet did.
 export function stoppingNote() {
   if (!data.sheets?.length) return '';
-  return ' They are for a number of seeds that was chosen beforehand. A claim sheet added seeds to '
-    + 'these results until its claims were decided, so they promise more than they keep here; the '
-    + 'limits under Claims hold whenever one stops.';
+  return ' Such intervals and tests are for a number of seeds that was chosen beforehand. A claim '
+    + 'sheet added seeds to these results until its claims were decided, so they promise more than '
+    + 'they keep here; the limits under Claims hold whenever one stops.';
 }
 
 export function section(id, title, intro) {
