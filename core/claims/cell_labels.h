@@ -14,7 +14,7 @@ class CellLabels {
  public:
   using Settings = std::vector<std::pair<std::string, std::string>>;
 
-  // Of more cells than this, names leave out the settings: to compare them would take seconds.
+  // The names of more cells than this leave the settings out. Comparing so many takes seconds.
   static constexpr std::size_t kMostCompared = 2000;
 
   explicit CellLabels(const std::vector<experiment::Cell>& cells);

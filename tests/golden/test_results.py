@@ -48,8 +48,8 @@ class Results(unittest.TestCase):
         self.assertEqual(text.splitlines()[2:], [
             "| ladder: RoPE has a deposit (layers 2) | Figure 4 | fails, 0 of 9 | holds, 9 of 9 | "
             "depends on the protocol |",
-            "| ladder: RoPE has a deposit (layers 6) | Figure 4 | – | fails, 1 of 9 | fails (clean)"
-            " |",
+            "| ladder: RoPE has a deposit (layers 6) | Figure 4 | – | fails, 1 of 9 | fails "
+            "(clean) |",
             "| task: RoPE has a deposit | Figure 4 | holds, 7 of 9 | holds, 8 of 9 | holds |"])
 
 

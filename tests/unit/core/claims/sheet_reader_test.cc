@@ -5,7 +5,9 @@
 
 #include <string>
 #include <utility>
+#include <vector>
 
+#include "absl/strings/str_split.h"
 #include "core/base/strings.h"
 #include "core/claims/entries.h"
 #include "core/claims/metric.h"
@@ -46,6 +48,24 @@ TEST(EntriesTest, EveryKindAndMetricHasALine) {
   std::vector<std::string> known = results::Metrics();
   known.insert(known.end(), Properties().begin(), Properties().end());
   EXPECT_EQ(metrics, known);
+}
+
+// The keys in the help of a kind are those that the reader knows.
+TEST(EntriesTest, KindsNameTheirKeys) {
+  for (const catalog::Entry& entry : KindEntries()) {
+    const SheetResult result =
+        ReadSheet(WithClaim(Concat("{id: a, ", entry.name, ": {color: red}}")));
+    ASSERT_FALSE(result.violations.empty());
+    const std::string text = Format(result.violations.back(), "sheet.yaml");
+    const std::size_t known = text.find("known: ");
+    ASSERT_NE(known, std::string::npos) << text;
+    const std::string help(entry.help.substr(entry.help.find("keys: ")));
+    for (const std::string& key :
+         std::vector<std::string>(absl::StrSplit(text.substr(known + 7), ", "))) {
+      EXPECT_THAT(help, testing::ContainsRegex(Concat("[ (]", key, "[ ,]|", key, "$")))
+          << entry.name << ": " << text;
+    }
+  }
 }
 
 TEST(SheetReaderTest, ReadsEveryKind) {

@@ -41,7 +41,7 @@ struct Extent {
 };
 
 // C (m, n) = A (m, k) B (k, n), where n is a multiple of the lanes of Floats. Element (i, p) of A
-// is a[i a_row + p a_col]. `extent_of(i, rows)` returns the needed part for rows i … i + rows - 1;
+// is a[i a_row + p a_col]. `extent_of(i, rows)` returns the needed part of `rows` rows from i on;
 // the rest of C does not change.
 template <class Floats, class ExtentOf>
 PELAB_INLINE void Product(std::int64_t m, std::int64_t n, const float* a, std::int64_t a_row,
