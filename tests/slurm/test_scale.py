@@ -277,8 +277,10 @@ class Gone(SlurmCase):
             os.kill(pid, signal.SIGKILL)
             slurm("scontrol", "update", "nodename=n2", "state=down", "reason=test")
             self.await_loss(job, "NODE_FAIL")
-            self.assertEqual(self.query("SELECT state FROM v_workers WHERE name = ?",
-                                        f"pelab-low-{job}"), [("offline",)])
+            # The end of its attempts and its own may be in two transactions.
+            wait_until(lambda: self.query("SELECT state FROM v_workers WHERE name = ?",
+                                          f"pelab-low-{job}") == [("offline",)], 20,
+                       "the worker to be offline")
         finally:
             os.kill(worker, signal.SIGCONT)
         # It lives all the same, and says what it has found. Nothing of that counts twice.
