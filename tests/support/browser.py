@@ -44,6 +44,10 @@ class Navigated(BrowserError):
     """The tab loaded another page while a script ran in it."""
 
 
+class Thrown(BrowserError):
+    """A script of the test has thrown an exception."""
+
+
 # The browser's words for a script whose page went away.
 NAVIGATED = ("Inspected target navigated or closed", "Execution context was destroyed",
              "Cannot find context with specified id")
@@ -187,13 +191,20 @@ class Page:
             self._requests.append(params["url"])
 
     def _until(self, condition, what):
+        """Waits until the condition is true, also over a load of the page. A script that throws is
+        not true yet: a page draws itself after it has loaded, so an element may still be missing.
+        """
         deadline = time.monotonic() + self.timeout
         while True:
-            value = condition()
-            if value:
-                return value
+            why = ""
+            try:
+                value = condition()
+                if value:
+                    return value
+            except (Navigated, Thrown) as error:
+                why = f": {error}"
             if time.monotonic() > deadline:
-                raise BrowserError(f"gave up after {self.timeout} s waiting for {what}")
+                raise BrowserError(f"gave up after {self.timeout} s waiting for {what}{why}")
             time.sleep(0.02)
 
     # Functions for tests.
@@ -215,18 +226,13 @@ class Page:
                            awaitPromise=True, userGesture=True)
         if "exceptionDetails" in answer:
             details = answer["exceptionDetails"]
-            raise BrowserError(
+            raise Thrown(
                 f"{script}: {details.get('exception', {}).get('description', details['text'])}")
         return answer["result"].get("value")
 
     def wait(self, script, what=None):
-        """Waits until the expression is true, also over a load of the page."""
-        def is_true():
-            try:
-                return self.evaluate(f"Boolean({script})")
-            except Navigated:
-                return False
-        self._until(is_true, what or script)
+        """Waits until the expression is true."""
+        self._until(lambda: self.evaluate(f"Boolean({script})"), what or script)
 
     def press(self, key, text=""):
         """Presses a key: "Tab", "Enter", "ArrowLeft", "+"."""
