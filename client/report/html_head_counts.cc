@@ -1,6 +1,8 @@
 // Test accuracy against the number of heads with RoPE (the paper's Figure 5).
+#include <algorithm>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -14,9 +16,19 @@ namespace {
 
 using render::Json;
 
+// A group's settings as words, "layers=4". A set, because others are compared with it.
+using Settings = std::set<std::string>;
+
+// The accuracy of rope or nope, for comparison.
+struct Level {
+  Settings settings;
+  Json json;
+};
+
 struct Chart {
   std::map<std::string, Json> series;  // by label
-  Json levels = Json::array();         // the accuracies of rope and nope, for comparison
+  std::vector<Settings> settings;      // of the series
+  std::vector<Level> levels;
 };
 
 // The group's accuracy with the ends of its interval.
@@ -45,14 +57,31 @@ std::vector<std::string> Varied(const results::CellTable& cells, const results::
   return words;
 }
 
-Json LevelOf(const results::CellTable& cells, const results::Cell& cell) {
+Level LevelOf(const results::CellTable& cells, const results::Cell& cell) {
   const CellName name = NameOf(cells, cell);
+  const std::vector<std::string> varied = Varied(cells, cell);
   Json level = Point(cell);
   level["label"] = name.protocol.empty() ? name.label : Concat(name.label, ", ", name.protocol);
   level["key"] = cell.jobs.front().pe_label();
   level["encoding"] = name.encoding;
-  level["variant"] = Join(Varied(cells, cell), " ");
-  return level;
+  level["variant"] = Join(varied, " ");
+  return {Settings(varied.begin(), varied.end()), std::move(level)};
+}
+
+// Whether a series of the chart differs from the level in nothing but its encoding. Its encoding
+// has settings that rope and nope lack, so the level's must be among the series'.
+bool IsReference(const Level& level, const Chart& chart) {
+  return std::any_of(chart.settings.begin(), chart.settings.end(), [&](const Settings& series) {
+    return std::includes(series.begin(), series.end(), level.settings.begin(),
+                         level.settings.end());
+  });
+}
+
+Json LevelsOf(Chart& chart) {
+  Json levels = Json::array();
+  for (Level& level : chart.levels)
+    if (IsReference(level, chart)) levels.push_back(std::move(level.json));
+  return levels;
 }
 
 // The number of leading heads that have RoPE; nullopt if the group does not select the first heads.
@@ -75,15 +104,18 @@ Json HeadCounts(const ReportInput& input) {
     if (job.pe() == "rope" || job.pe() == "nope") {
       chart.levels.push_back(LevelOf(input.cells, cell));
     } else if (const std::optional<int> heads = FirstHeads(input, job)) {
-      const std::string variant = Join(Varied(input.cells, cell), " ");
+      const std::vector<std::string> varied = Varied(input.cells, cell);
+      const std::string variant = Join(varied, " ");
       const std::string label =
           variant.empty() ? "RoPE in the first k heads" : Concat("first k heads, ", variant);
       Json& series = chart.series[label];
-      if (series.is_null())
+      if (series.is_null()) {
         series = {{"label", label},
                   {"encoding", job.pe()},
                   {"variant", variant},
                   {"points", Json::array()}};
+        chart.settings.emplace_back(varied.begin(), varied.end());
+      }
       Json point = Point(cell);
       point["x"] = *heads;
       series["points"].push_back(std::move(point));
@@ -94,8 +126,7 @@ Json HeadCounts(const ReportInput& input) {
     if (chart.series.empty()) continue;
     Json series = Json::array();
     for (auto& [label, one] : chart.series) series.push_back(std::move(one));
-    result.push_back(
-        {{"task", task}, {"series", std::move(series)}, {"levels", std::move(chart.levels)}});
+    result.push_back({{"task", task}, {"series", std::move(series)}, {"levels", LevelsOf(chart)}});
   }
   return result;
 }

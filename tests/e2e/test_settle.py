@@ -205,6 +205,8 @@ class Settle(SettleCase):
         data = report_case.data_of(self.folder / "report.html")
         sheet, = data["sheets"]
         histories = [claim.pop("history") for claim in sheet["claims"]]
+        for claim in sheet["claims"]:
+            self.assertIs(claim.pop("fraction"), claim["metric"] in ("test_accuracy", "max_drop"))
         self.assertEqual(sheet.pop("max_seeds"), 30)
         self.assertEqual(sheet, found)
         for position, history in enumerate(histories):
@@ -228,6 +230,11 @@ class Settle(SettleCase):
             kinds = page.evaluate("pelabReport.charts.map((entry) => entry.kind)")
             self.assertEqual(kinds.count("evidence"), 1)
             self.assertEqual(kinds.count("seed values"), 4)  # not for the properties
+            self.assertEqual(
+                page.evaluate("[...new Set(pelabReport.charts.filter(({ kind }) => kind === "
+                              "'seed values').map(({ element }) => element.querySelector("
+                              "'.chart-plot').layout.xaxis.title.text))]"),
+                ["test_accuracy, a fraction", "epochs_to(0.5)", "max_drop, a fraction"])
             lines = page.evaluate(
                 "pelabReport.charts.find((entry) => entry.kind === 'evidence').element"
                 ".querySelector('.chart-plot').data.map((trace) => [trace.meta.kind, "

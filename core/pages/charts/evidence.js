@@ -56,12 +56,13 @@ export function statisticName({ cells }) {
   }).join('');
 }
 
-// data: {limits: [numbers that the claim names], statistics: [{cells: [{pe, settings, weight}],
-// median_low, median_high, values: [{seed, value, eligible}]}]}. A row of dots for each statistic.
+// data: {limits: [numbers that the claim names], unit: title of the axis of values, statistics:
+// [{cells: [{pe, settings, weight}], median_low, median_high, values: [{seed, value, eligible}]}]}.
+// A row of dots for each statistic.
 export function drawSeedValues(element, data, options = {}) {
   const nameOf = statisticName;
   return chart(element, { ...options,
-                          height: Math.max(150, 70 + 34 * data.statistics.length) }, data, {
+                          height: Math.max(170, 90 + 34 * data.statistics.length) }, data, {
     paint: (now, theme) => {
       const traces = now.statistics.flatMap((statistic, row) => {
         const dots = (eligible, color) => {
@@ -80,7 +81,7 @@ export function drawSeedValues(element, data, options = {}) {
         return [dots(true, theme.series('claim').color), dots(false, theme.muted)];
       });
       return { traces, layout: {
-        xaxis: { zeroline: false },
+        xaxis: { zeroline: false, title: { text: plotlyText(now.unit), standoff: 8 } },
         yaxis: { tickmode: 'array', tickvals: now.statistics.map((_, row) => row),
                  ticktext: now.statistics.map((one) => plotlyText(nameOf(one))),
                  range: [now.statistics.length - 0.5, -0.5] },

@@ -31,7 +31,7 @@ function pairedTable({ baseline, rows }) {
       { key: 'pairs', label: 'pairs', kind: 'note' },
     ],
     rows: rows.map((row) => ({
-      ...row, setting: settingOf(row),
+      ...row, setting: settingOf(row) || '\u2013',
       interval: row.low === null ? '\u2013' : `${text.points(row.low)} to ${text.points(row.high)}`,
       p: pText(row.p),
       pairs: { text: row.n === row.of ? String(row.n) : `${row.n} of ${row.of}`,

@@ -116,8 +116,9 @@ function evidenceCharts(sheet) {
   if (!sized.length) return [evidence];
   return [evidence, details('The value of every seed', sized.map(
     (claim) => place('seed values', claim.id, (element) => drawSeedValues(element, {
-      limits: [...new Set(claim.sides.map((side) => side.limit))], statistics: claim.statistics
-    }, { title: claim.id, description: claim.says, height: 150 })))
+      limits: [...new Set(claim.sides.map((side) => side.limit))], statistics: claim.statistics,
+      unit: claim.fraction ? `${claim.metric}, a fraction` : claim.metric
+    }, { title: claim.id, description: claim.says })))
   )];
 }
 

@@ -85,6 +85,20 @@ TEST(ReportData, SaysWhatIsMissing) {
   EXPECT_TRUE(data["head_counts"].empty());
 }
 
+TEST(ReportHeadCounts, HaveReferencesThatDifferInTheEncodingAlone) {
+  const ReportInput input = InputOf({MakeJob(1, "partial_rope", 0, kDone, 500, "0.001"),
+                                     MakeJob(2, "rope", 0, kDone, 900, "0.001"),
+                                     MakeJob(3, "rope", 0, kDone, 700, "0.003"),
+                                     MakeJob(4, "nope", 0, kDone, 200, "0.003")});
+  const Json charts = report::HeadCounts(input);
+  ASSERT_EQ(charts.size(), 1U);
+  ASSERT_EQ(charts[0]["series"].size(), 1U);
+  EXPECT_EQ(charts[0]["series"][0]["label"], "first k heads, train.lr=0.001");
+  ASSERT_EQ(charts[0]["levels"].size(), 1U);
+  EXPECT_EQ(charts[0]["levels"][0]["label"], "rope train.lr=0.001");
+  EXPECT_EQ(charts[0]["levels"][0]["mean"], 0.9);
+}
+
 TEST(ReportData, NamesCellsWithinTheirGroup) {
   const ReportInput input = InputOf(
       {MakeJob(1, "rope", 0, kDone, 900, "0.001"), MakeJob(2, "rope", 0, kDone, 900, "0.003")});
