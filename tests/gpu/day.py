@@ -26,12 +26,12 @@ HERE = pathlib.Path(__file__).resolve().parent
 BENCH = HERE.parent / "bench/train"
 ENDED, LACKS = 75, 2
 # Of trainer_model_test: what computes on TestDevice().
-DEVICE_TESTS = ("*AttentionKernel*:AttentionDefinition*:FusedLayers.*:*EveryPrecision*:"
-                "ClassifiedSums*:AdamWPrecisions*")
+DEVICE_TESTS = ("*AttentionKernel*:AttentionDefinition*:FusedLayers.*:Operations.*:"
+                "*EveryPrecision*:ClassifiedSums*:AdamWPrecisions*")
 # As small as they come: the sanitizers slow each access down.
 SANITIZED_TESTS = ("*AttentionKernel.Agrees*/paper_size*:*AttentionKernel.Agrees*/odd_sizes:"
                    "*AttentionKernel.Agrees*/packed_biases:FusedLayers.ANorm*:FusedLayers.Activ*:"
-                   "AdamWPrecisions*")
+                   "Operations.*:AdamWPrecisions*")
 
 # minutes: expected on an H200. command(build, out, device, minutes left): a list.
 Part = collections.namedtuple("Part", "name minutes what files command needs")

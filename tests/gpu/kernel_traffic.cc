@@ -17,6 +17,8 @@
 #include "worker/trainer/kernels/loss/cross_entropy_kernels.cuh"
 #include "worker/trainer/kernels/norm/block_sums_kernels.cuh"
 #include "worker/trainer/kernels/norm/residual_norm_kernels.cuh"
+#include "worker/trainer/kernels/norm/rms_norm_kernels.cuh"
+#include "worker/trainer/kernels/rotary/rotary_heads_kernels.cuh"
 
 namespace pelab::trainer {
 namespace {
@@ -35,6 +37,8 @@ template <class Element>
 class Kernels {
  public:
   void Norm();
+  void Rms();
+  void Rotary(bool shared);
   void Activation();
   // `rotary`: of the published MLA's heads; 0: none.
   enum class Kind { kPlain, kTensorCores, kStreamed };
@@ -105,6 +109,45 @@ void Kernels<Element>::Norm() {
       g.partial, NormBlocks(kRows), kWidth, {Floats(kWidth), Floats(kWidth), Floats(kWidth)}};
   Launch("norm sums", {Blocks(kWidth, kWarpLanes), 3}, {kWarpLanes, kSumSlices}, 0,
          BlockSumsKernel<3>, sums);
+}
+
+template <class Element>
+void Kernels<Element>::Rms() {
+  RmsNorm<Element> p;
+  p.rows = kRows, p.width = p.x_stride = kWidth;
+  p.x = Rows(kWidth), p.gamma = Floats(kWidth);
+  p.normed = Rows(kWidth), p.inverse_size = Floats(kRows);
+  RmsNormGradients<Element> g;
+  g.normed = Rows(kWidth), g.x = Rows(kWidth);
+  g.partial = Floats(NormBlocks(kRows) * kWidth);
+  WithPieces<Element>(kWidth, Aligned(p), [&](auto vector, auto chunks) {
+    Launch("rms norm forward", {Blocks(kRows, kNormWarps * kForwardRows)}, {kNormThreads}, 0,
+           RmsNormForwardKernel<Element, vector.value, chunks.value>, p);
+    Launch("rms norm backward", {Blocks(kRows, kNormBlockRows)}, {kNormThreads},
+           kNormWarps * kWidth * sizeof(float),
+           RmsNormBackwardKernel<Element, vector.value, chunks.value>, p, g);
+  });
+}
+
+// As MLA's keys (`shared`) or its queries: with a rotary part as wide as a head.
+template <class Element>
+void Kernels<Element>::Rotary(bool shared) {
+  RotaryHeads<Element> p;
+  p.rows = kRows, p.positions = kPositions;
+  p.heads = kHeads, p.width = p.rotary_width = kWidth / kHeads, p.shared = shared;
+  p.content = Rows(kWidth), p.content_stride = kWidth;
+  p.rotary = Rows(p.RotaryHeadCount() * p.rotary_width);
+  p.rotations = Floats(kPositions * p.rotary_width);
+  p.out = Rows(kHeads * p.HeadWidth());
+  const RotaryHeadsGradients<Element> g{Rows(kHeads * p.HeadWidth()), Rows(kWidth), kWidth,
+                                        Rows(p.RotaryHeadCount() * p.rotary_width)};
+  const std::string name = shared ? "rotary heads, shared" : "rotary heads";
+  WithRotaryVector<Element>(Aligned(p, g), [&](auto vector) {
+    Launch(name + " forward", {Blocks(kRows, kRotaryWarps)}, {kRotaryThreads}, 0,
+           RotaryHeadsForwardKernel<Element, vector.value>, p);
+    Launch(name + " backward", {Blocks(kRows, kRotaryWarps)}, {kRotaryThreads}, 0,
+           RotaryHeadsBackwardKernel<Element, vector.value>, p, g);
+  });
 }
 
 template <class Element>
@@ -211,6 +254,8 @@ template <class Element>
 void PrintAll() {
   // Each with a memory of its own.
   Kernels<Element>().Norm();
+  Kernels<Element>().Rms();
+  for (const bool shared : {false, true}) Kernels<Element>().Rotary(shared);
   Kernels<Element>().Activation();
   using Kind = typename Kernels<Element>::Kind;
   for (const Kind kind : {Kind::kPlain, Kind::kTensorCores, Kind::kStreamed}) {

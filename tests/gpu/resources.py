@@ -36,6 +36,8 @@ COLUMNS = ("architecture", "kernel", "registers", "spill_stores", "spill_loads",
 # or their launchers tell them (attention_launches.cc).
 THREADS = {"SumRowsKernel": 1024,
            "ResidualNormForwardKernel": 256, "ResidualNormBackwardKernel": 256,
+           "RmsNormForwardKernel": 256, "RmsNormBackwardKernel": 256,
+           "RotaryHeadsForwardKernel": 256, "RotaryHeadsBackwardKernel": 256,
            "BlockSumsKernel": 1024, "BiasActivationForwardKernel": 256,
            "BiasActivationBackwardKernel": 256, "DropoutMaskKernel": 256, "AdamWKernel": 256,
            "CrossEntropyKernel": 128, "TallyKernel": 256}

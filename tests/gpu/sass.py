@@ -37,11 +37,14 @@ EXPECTED = ((r"^(Tensor|Streamed)Attention", "tensor", True),
             (r"^AdamWKernel<4>", "load16", True),
             (r"^ResidualNorm\w+Kernel<float, 4", "load16", True),
             (r"^ResidualNorm\w+Kernel<Bf16, 8", "load16", True),
+            (r"^RmsNorm\w+Kernel<(float, 4|Bf16, 8)", "load16", True),
+            (r"^RotaryHeads\w+Kernel<(float, 4|Bf16, 8)", "load16", True),
             (r"^BiasActivation\w+Kernel<float, 4", "load16", True),
             (r"^BiasActivation\w+Kernel<Bf16, 8", "load16", True),
             (r"^AttentionForwardKernel<float", "load16", True),
             (r"^(Tensor|Streamed)Attention\w+<16|^ResidualNorm\w+Kernel<(Bf16, 8, 1|float, 4, 2)>|"
-             r"^BiasActivation|^AdamW", "local", False))  # those of the paper's size
+             r"^RmsNorm\w+Kernel<(Bf16, 8, 1|float, 4, 2)>|^RotaryHeads|^BiasActivation|^AdamW",
+             "local", False))  # those of the paper's size
 INSTRUCTION = re.compile(r"^\s+/\*[0-9a-f]{4,}\*/\s+(?:@!?U?P\w+ )?([A-Z][\w.]*)")
 
 

@@ -34,6 +34,8 @@ KEYS = 8  # bytes of the keys of a dropout
 # The passes of floor.py by the kernels that do them.
 PASSES = {"norm forward": "bias, dropout, residual, norm: x, z to y, n",
           "norm backward": "… backward: dy, dn, y to dx, dz",
+          "rms norm forward": "latents' norm",
+          "rms norm backward": "… backward",
           "activation forward": "bias, activation: h to a",
           "activation backward": "… backward: h, da to dh",
           "AdamW": "AdamW: p, g, m, v to p, m, v, and g cleared"}
@@ -54,12 +56,12 @@ def count(build):
                                       for field in line.split(";")))) for line in lines]
 
 
-def spec(sizes, encoding):
+def spec(sizes, encoding, latent_norm=False):
     """As floor.py reads it; mla: the published one, with a rotary part as wide as a head."""
     pe = {"name": encoding}
     if encoding == "mla":
         pe.update(latent=sizes["width"] // 2, rotary=sizes["width"] // sizes["heads"],
-                  rotary_query="per_head", latent_norm=False)
+                  rotary_query="per_head", latent_norm=latent_norm)
     return {"model": {"layers": 1, "d_model": sizes["width"], "heads": sizes["heads"],
                       "d_ff": sizes["inner"], "kv_source": "self"}, "pe": pe}
 
@@ -73,8 +75,10 @@ def pass_of(row, sizes):
         name = FORWARD if row["kernel"].endswith("forward") else BACKWARD
     if name is None:
         return None
-    listed = floor.passes(spec(sizes, encoding if attention else "rope"), sizes["batch"],
-                          sizes["positions"], BYTES[row["element"]], sizes["parameters"])
+    of_latents = encoding == "rms"
+    of = spec(sizes, "mla" if of_latents else encoding if attention else "rope", of_latents)
+    listed = floor.passes(of, sizes["batch"], sizes["positions"], BYTES[row["element"]],
+                          sizes["parameters"])
     return next(each for each in listed if each.name == name)
 
 
@@ -86,6 +90,9 @@ def beside(row, sizes):
         return 3 * 4 * width + KEYS  # bias, gamma, beta
     if kernel == "norm backward":
         return 4 * width + KEYS + blocks * 3 * 4 * width  # gamma; three partial sums
+    if kernel.startswith("rms norm"):  # gamma, the rows' sizes, partial sums
+        return (4 * (width + sizes["batch"] * sizes["positions"])
+                + (blocks * 4 * width if kernel.endswith("backward") else 0))
     if kernel == "activation forward":
         return 4 * sizes["inner"] + KEYS
     if kernel == "activation backward":

@@ -11,7 +11,7 @@
 #include "core/experiment/analysis.h"
 #include "core/experiment/canonical_json.h"
 #include "worker/trainer/analysis/registry.h"
-#include "worker/trainer/model/kernel_calls.h"
+#include "worker/trainer/operations/kernel_calls.h"
 #include "worker/trainer/parameters/torch_compat.h"
 #include "worker/trainer/pe/own_source.h"
 #include "worker/trainer/protocol/error.h"

@@ -5,9 +5,9 @@
 #include <cmath>
 #include <limits>
 
+#include "worker/trainer/operations/rotary_heads.h"
 #include "worker/trainer/parameters/members.h"
 #include "worker/trainer/parameters/torch_tensors.h"
-#include "worker/trainer/pe/pe_tensors.h"
 
 namespace pelab::trainer {
 namespace {

@@ -4,7 +4,7 @@
 
 #include "core/base/random.h"
 #include "worker/trainer/kernels/dropout/dropout_mask.h"
-#include "worker/trainer/model/kernel_calls.h"
+#include "worker/trainer/operations/kernel_calls.h"
 
 namespace pelab::trainer {
 

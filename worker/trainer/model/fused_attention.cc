@@ -9,7 +9,7 @@
 #include <type_traits>
 
 #include "worker/trainer/model/attention.h"
-#include "worker/trainer/model/kernel_calls.h"
+#include "worker/trainer/operations/kernel_calls.h"
 #include "worker/trainer/parameters/members.h"
 #include "worker/trainer/parameters/torch_tensors.h"
 

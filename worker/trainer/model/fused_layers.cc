@@ -4,7 +4,7 @@
 #include <ATen/core/grad_mode.h>
 #include <torch/csrc/autograd/custom_function.h>
 
-#include "worker/trainer/model/kernel_calls.h"
+#include "worker/trainer/operations/kernel_calls.h"
 #include "worker/trainer/parameters/members.h"
 #include "worker/trainer/parameters/torch_tensors.h"
 

@@ -21,8 +21,9 @@
 #include <utility>
 #include <vector>
 
+#include "worker/trainer/operations/rms_norm.h"
+#include "worker/trainer/operations/rotary_heads.h"
 #include "worker/trainer/parameters/members.h"
-#include "worker/trainer/parameters/torch_tensors.h"
 #include "worker/trainer/pe/pe.h"
 #include "worker/trainer/pe/pe_tensors.h"
 
@@ -66,7 +67,7 @@ class Mla : public PositionalEncoding {
                      const at::Tensor& kv_source,
                      std::optional<std::int64_t> without_slice) override {
     const Layer& parts = layers_[layer];
-    const auto [query_latent, kv_latent] = Latents(parts, query_source, kv_source);
+    const auto [kv_latent, query_latent] = Latents(parts, query_source, kv_source);
     const at::Tensor query = Up(parts.query, WithoutSlice(query_latent, without_slice));
     const auto key_value =
         Up(parts.key_value, WithoutSlice(kv_latent, without_slice)).split(config_.d_model, -1);
@@ -74,8 +75,7 @@ class Mla : public PositionalEncoding {
         ProductWith(query_latent, parameters_.Factor(parts.rotary_query));
     const at::Tensor rotary_key = ProductWith(kv_source, parameters_.Factor(parts.rotary_key));
     const std::int64_t first = kv_source.size(1) - query_source.size(1);
-    return {Join(query, Turned(ByHead(rotary_query, rotary_queries_), first)),
-            Join(key_value[0], Turned(ByHead(rotary_key, 1), 0)),
+    return {Turned(query, rotary_query, first), Turned(key_value[0], rotary_key, 0),
             ByHead(key_value[1], config_.heads)};
   }
 
@@ -86,11 +86,11 @@ class Mla : public PositionalEncoding {
   };
   struct Layer {
     ParameterSet::Handle latents;  // (2 d_c, D): first for keys and values, then for queries
-    std::optional<ParameterSet::Handle> kv_norm, query_norm;  // (d_c)
-    Linear query;                                             // (D, d_c)
-    Linear key_value;                                         // (2 D, d_c)
-    ParameterSet::Handle rotary_key;                          // (r, D)
-    ParameterSet::Handle rotary_query;                        // (r or H r, d_c)
+    std::vector<ParameterSet::Handle> norms;  // (d_c) each, in this order; empty: no norms
+    Linear query;                             // (D, d_c)
+    Linear key_value;                         // (2 D, d_c)
+    ParameterSet::Handle rotary_key;          // (r, D)
+    ParameterSet::Handle rotary_query;        // (r or H r, d_c)
   };
 
   Layer AddLayer(ParameterSet* to, const std::string& name, bool norm) const {
@@ -101,8 +101,8 @@ class Mla : public PositionalEncoding {
     layer.latents = to->AddStack({name + "latent_kv.weight", name + "latent_query.weight"},
                                  {latent_, d}, from_model);
     if (norm) {
-      layer.kv_norm = to->Add(name + "latent_kv.norm", {latent_}, Init::Constant(1));
-      layer.query_norm = to->Add(name + "latent_query.norm", {latent_}, Init::Constant(1));
+      for (const char* latent : {"latent_kv.norm", "latent_query.norm"})
+        layer.norms.push_back(to->Add(name + latent, {latent_}, Init::Constant(1)));
     }
     layer.query.weight = to->Add(name + "query.weight", {d, latent_}, from_latent);
     layer.key_value.weight =
@@ -118,28 +118,25 @@ class Mla : public PositionalEncoding {
     return layer;
   }
 
-  // The latents of the queries (B, T', d_c) and those of the keys and values (B, T, d_c).
+  // The latents of the keys and values (B, T, d_c) and those of the queries (B, T', d_c).
   std::pair<at::Tensor, at::Tensor> Latents(const Layer& parts, const at::Tensor& query_source,
                                             const at::Tensor& kv_source) const {
     const at::Tensor& weight = parameters_.Factor(parts.latents);
-    at::Tensor query, kv;
     if (query_source.is_same(kv_source)) {
-      const auto both = ProductWith(kv_source, weight).split(latent_, -1);
-      kv = both[0];
-      query = both[1];
-    } else {
-      kv = ProductWith(kv_source, weight.narrow(-2, 0, latent_));
-      query = ProductWith(query_source, weight.narrow(-2, latent_, latent_));
+      const auto both = Normed(parts, ProductWith(kv_source, weight), 0, 2);
+      return {both[0], both[1]};
     }
-    return {Normed(parts.query_norm, query), Normed(parts.kv_norm, kv)};
+    return {Normed(parts, ProductWith(kv_source, weight.narrow(-2, 0, latent_)), 0, 1)[0],
+            Normed(parts, ProductWith(query_source, weight.narrow(-2, latent_, latent_)), 1, 1)[0]};
   }
 
-  at::Tensor Normed(const std::optional<ParameterSet::Handle>& norm, const at::Tensor& x) const {
-    if (!norm) return x;
-    const at::Tensor wide = Widened(x);
-    const at::Tensor size = wide.square().mean(-1, /*keepdim=*/true);
-    return TimesByMember(wide * at::rsqrt(size + kNormEps), ForRows(parameters_[*norm]))
-        .to(x.scalar_type());
+  // The norms of the `count` latents in x, of which the first has norm `first`.
+  std::vector<at::Tensor> Normed(const Layer& parts, const at::Tensor& x, std::size_t first,
+                                 std::size_t count) const {
+    if (parts.norms.empty()) return x.split(latent_, -1);
+    std::vector<at::Tensor> gammas;
+    for (std::size_t i = 0; i < count; ++i) gammas.push_back(parameters_[parts.norms[first + i]]);
+    return RmsNorms(x, gammas, kNormEps);
   }
 
   at::Tensor WithoutSlice(const at::Tensor& latent, std::optional<std::int64_t> slice) const {
@@ -162,21 +159,16 @@ class Mla : public PositionalEncoding {
     return x.view({x.size(0), x.size(1), heads, x.size(2) / heads});
   }
 
-  at::Tensor Turned(const at::Tensor& x, std::int64_t first) {
+  // Appends to each head's content channels (B, T, H d) its rotary channels (B, T, r or H r),
+  // turned to the positions from `first` on: (B, T, H, d + r).
+  at::Tensor Turned(const at::Tensor& content, const at::Tensor& rotary, std::int64_t first) {
     if (!rotations_.defined()) {
       rotations_ = ToRotations(sliced_ ? SlicedRotations(config_.max_len, rotary_, base_)
                                        : RotaryRotations(config_.max_len, rotary_, base_),
                                config_.max_len, parameters_);
     }
-    return TurnPairs(x, rotations_.narrow(0, first, x.size(1)));
-  }
-
-  // Appends the rotary channels (B, T, 1 or H, r) to the content channels (B, T, H d) of each head:
-  // (B, T, H, d + r).
-  at::Tensor Join(const at::Tensor& content, const at::Tensor& rotary) const {
-    return at::cat({ByHead(content, config_.heads),
-                    rotary.expand({rotary.size(0), rotary.size(1), config_.heads, rotary_})},
-                   3);
+    return RotaryHeadsOf(content, rotary, rotations_.narrow(0, first, content.size(1)),
+                         config_.heads);
   }
 
   const ModelConfig& config_;

@@ -16,6 +16,7 @@
 #include <utility>
 #include <vector>
 
+#include "worker/trainer/operations/rotary_heads.h"
 #include "worker/trainer/parameters/torch_tensors.h"
 #include "worker/trainer/pe/own_checks.h"
 #include "worker/trainer/pe/own_module.h"

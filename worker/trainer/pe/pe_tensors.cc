@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cstdlib>
 
-#include "worker/trainer/parameters/torch_tensors.h"
 #include "worker/trainer/protocol/error.h"
 
 namespace pelab::trainer {
@@ -59,14 +58,6 @@ at::Tensor ToRotations(const std::vector<double>& values, std::int64_t length,
                        const ParameterSet& parameters) {
   const auto pairs = static_cast<std::int64_t>(values.size()) / (2 * length);
   return at::view_as_complex(ToTensor(values, {length, 1, pairs, 2}, parameters));
-}
-
-at::Tensor TurnPairs(const at::Tensor& x, const at::Tensor& rotations) {
-  // LibTorch's complex numbers have parts of at least 32 bits.
-  const at::Tensor wide = Widened(x);
-  const at::Tensor pairs =
-      at::view_as_complex(wide.reshape({x.size(0), x.size(1), x.size(2), x.size(3) / 2, 2}));
-  return at::view_as_real(pairs * rotations).flatten(3).to(x.scalar_type());
 }
 
 void RequirePairs(const PeContext& context) {

@@ -47,9 +47,6 @@ class InputSinusoid {
 // width/2).
 at::Tensor ToRotations(const std::vector<double>& values, std::int64_t length,
                        const ParameterSet& parameters);
-// Reads adjacent pairs of `x` (B, n, H, width) as complex numbers and multiplies them by the
-// rotations `rotations` (n, 1 or H, width/2).
-at::Tensor TurnPairs(const at::Tensor& x, const at::Tensor& rotations);
 // Throws TrainerError(kBadSpec) if the head size is odd, so that channels cannot be paired.
 void RequirePairs(const PeContext& context);
 

@@ -5,7 +5,7 @@
 
 #include <cmath>
 
-#include "worker/trainer/model/kernel_calls.h"
+#include "worker/trainer/operations/kernel_calls.h"
 
 namespace pelab::trainer {
 

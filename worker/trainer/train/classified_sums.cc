@@ -5,7 +5,7 @@
 
 #include <cstring>
 
-#include "worker/trainer/model/kernel_calls.h"
+#include "worker/trainer/operations/kernel_calls.h"
 #include "worker/trainer/parameters/torch_tensors.h"
 #include "worker/trainer/train/batches.h"
 

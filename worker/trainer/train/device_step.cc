@@ -2,7 +2,7 @@
 
 #include <ATen/ATen.h>
 
-#include "worker/trainer/model/kernel_calls.h"
+#include "worker/trainer/operations/kernel_calls.h"
 
 namespace pelab::trainer {
 namespace {

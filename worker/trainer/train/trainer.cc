@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "worker/trainer/limits.h"
-#include "worker/trainer/model/kernel_calls.h"
+#include "worker/trainer/operations/kernel_calls.h"
 #include "worker/trainer/protocol/error.h"
 #include "worker/trainer/protocol/stop.h"
 

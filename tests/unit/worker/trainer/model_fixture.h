@@ -21,7 +21,7 @@
 #include "tests/unit/worker/trainer/jobs_fixture.h"
 #include "tests/unit/worker/trainer/random_tensor_fixture.h"
 #include "worker/trainer/model/decoder.h"
-#include "worker/trainer/pe/pe_tensors.h"
+#include "worker/trainer/operations/rotary_heads.h"
 #include "worker/trainer/train/batches.h"
 
 namespace pelab::trainer {

@@ -12,6 +12,7 @@
 #include "tests/unit/worker/trainer/kernels/activation/bias_activation_fixture.h"
 #include "tests/unit/worker/trainer/kernels/attention/attention_fixture.h"
 #include "tests/unit/worker/trainer/kernels/norm/residual_norm_fixture.h"
+#include "tests/unit/worker/trainer/kernels/norm/rms_norm_fixture.h"
 #include "worker/trainer/kernels/attention/attention_cpu.h"
 #include "worker/trainer/kernels/vectors.h"
 
@@ -93,6 +94,17 @@ TEST_F(InstructionSets, ResidualAndNormAreTheSame) {
                          one.to_residual, one.to_product, one.partial};
     });
   }
+}
+
+TEST_F(InstructionSets, RmsNormsAreTheSame) {
+  ExpectAsBaseline([&] {
+    RmsNormCase<float> one({.rows = kNormBlockRows + 3, .width = 48, .after = 48});
+    RmsNormForward(one.p, 0, NormBlocks(one.o.rows));
+    RmsNormBackward(one.p, one.g, 0, NormBlocks(one.o.rows));
+    one.ExpectForward();
+    one.ExpectBackward();
+    return std::vector{one.normed, one.inverse, one.partial};
+  });
 }
 
 TEST_F(InstructionSets, ActivationsAreTheSame) {

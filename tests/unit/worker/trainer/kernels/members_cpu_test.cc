@@ -10,6 +10,7 @@
 #include "tests/unit/worker/trainer/kernels/activation/bias_activation_fixture.h"
 #include "tests/unit/worker/trainer/kernels/attention/attention_members_fixture.h"
 #include "tests/unit/worker/trainer/kernels/norm/residual_norm_fixture.h"
+#include "tests/unit/worker/trainer/kernels/norm/rms_norm_fixture.h"
 #include "worker/trainer/kernels/attention/attention_cpu.h"
 
 namespace pelab::trainer {
@@ -124,6 +125,26 @@ TEST(ResidualNormMembersCpu, AreAsAlone) {
       ResidualNormBackward(one.p, one.g, 0, blocks);
     }
     members.ExpectAsAlone();
+  }
+}
+
+TEST(RmsNormMembersCpu, AreAsAlone) {
+  for (const std::int64_t rows : {std::int64_t{3}, 2 * kNormBlockRows + 5}) {
+    for (const std::int64_t after : {0, 32}) {
+      SCOPED_TRACE(testing::Message() << rows << " rows, " << after << " other columns");
+      RmsNormMembers<float> members({.rows = rows, .width = 32, .after = after}, rows % 2 + 1);
+      const std::int64_t blocks = NormBlocks(rows);
+      for (std::int64_t m = 0; m < kMembers; ++m) {
+        RmsNorm<float> own = MemberOf(members.p, m);
+        own.members = {};
+        RmsNormForward(own, 0, blocks);
+        RmsNormBackward(own, MemberOf(members.g, members.p, m), 0, blocks);
+        const auto& one = *members.alone[m];
+        RmsNormForward(one.p, 0, blocks);
+        RmsNormBackward(one.p, one.g, 0, blocks);
+      }
+      members.ExpectAsAlone();
+    }
   }
 }
 

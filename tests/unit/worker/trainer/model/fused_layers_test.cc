@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "core/base/random.h"
+#include "tests/unit/worker/trainer/fused_fixture.h"
 #include "tests/unit/worker/trainer/random_tensor_fixture.h"
 
 namespace pelab::trainer {
@@ -22,41 +23,6 @@ ModelConfig DropoutEverywhere(double p) {
   config.dropout = p;
   for (bool& site : config.dropout_at) site = true;
   return config;
-}
-
-// Leaves of autograd with the same values in either type.
-std::vector<at::Tensor> Leaves(const std::vector<at::Tensor>& values, at::ScalarType type) {
-  std::vector<at::Tensor> leaves;
-  for (const at::Tensor& value : values) {
-    leaves.push_back(value.to(type).clone().set_requires_grad(true));
-  }
-  return leaves;
-}
-
-using Function = std::function<std::vector<at::Tensor>(const std::vector<at::Tensor>& leaves)>;
-
-// Computes both ways, with random weights on the outputs, and expects that every output and
-// gradient agrees.
-void ExpectAlike(const std::vector<at::Tensor>& values, const Function& fused,
-                 const Function& plain, const std::string& what) {
-  std::vector<at::Tensor> found[2];
-  for (const bool is_fused : {false, true}) {
-    const auto leaves = Leaves(values, is_fused ? at::kFloat : at::kDouble);
-    const auto outputs = (is_fused ? fused : plain)(leaves);
-    at::Tensor total;
-    for (std::size_t i = 0; i < outputs.size(); ++i) {
-      found[is_fused].push_back(outputs[i].detach());
-      const at::Tensor direction =
-          RandomTensor("direction" + std::to_string(i), outputs[i].sizes());
-      const at::Tensor part = (outputs[i] * direction.to(outputs[i].scalar_type())).sum();
-      total = total.defined() ? total + part : part;
-    }
-    total.backward();
-    for (const at::Tensor& leaf : leaves) found[is_fused].push_back(leaf.grad());
-  }
-  for (std::size_t i = 0; i < found[0].size(); ++i) {
-    EXPECT_LT(RelativeError(found[1][i], found[0][i]), kMostFloatError) << what << ", tensor " << i;
-  }
 }
 
 TEST(FusedLayers, ResidualAndNormAgreeWithThePlainWay) {
@@ -89,7 +55,8 @@ TEST(FusedLayers, ResidualAndNormAgreeWithThePlainWay) {
         return {out.x};
       };
     };
-    ExpectAlike(values, by(AddProduct), by(AddProductPlainly), "trial " + std::to_string(trial));
+    ExpectFusedAsPlain(values, by(AddProduct), by(AddProductPlainly),
+                       "trial " + std::to_string(trial));
   }
 }
 
@@ -108,9 +75,9 @@ TEST(FusedLayers, EitherOutputMayGoUnused) {
       };
     };
     if (use_norm) {
-      ExpectAlike(values, by(AddProduct), by(AddProductPlainly), "norm alone");
+      ExpectFusedAsPlain(values, by(AddProduct), by(AddProductPlainly), "norm alone");
     } else {
-      const auto leaves = Leaves(values, at::kFloat);
+      const auto leaves = LeavesOf(values, at::kFloat);
       by(AddProduct)(leaves)[0].sum().backward();
       EXPECT_TRUE(leaves[0].grad().equal(at::ones_like(leaves[0])));
       EXPECT_TRUE(leaves[1].grad().equal(at::ones_like(leaves[1])));
@@ -128,7 +95,7 @@ TEST(FusedLayers, ANormAloneAgreesWithThePlainWay) {
         return {function(leaves[0], NormWeights{leaves[1], leaves[2], 1e-5})};
       };
     };
-    ExpectAlike(values, by(Norm), by(NormPlainly), "width " + std::to_string(width));
+    ExpectFusedAsPlain(values, by(Norm), by(NormPlainly), "width " + std::to_string(width));
   }
 }
 
@@ -168,8 +135,8 @@ TEST(FusedLayers, ActivationsAgreeWithThePlainWay) {
         return {function(leaves[0], leaves[1], activation, place)};
       };
     };
-    ExpectAlike(values, by(BiasActivate), by(BiasActivatePlainly),
-                "trial " + std::to_string(trial));
+    ExpectFusedAsPlain(values, by(BiasActivate), by(BiasActivatePlainly),
+                       "trial " + std::to_string(trial));
   }
 }
 
@@ -193,7 +160,7 @@ TEST(FusedLayers, DoNotDependOnHowManyThreadsThereAre) {
   const int before = at::get_num_threads();
   for (const int threads : {1, 2, 3}) {
     at::set_num_threads(threads);
-    const auto leaves = Leaves(values, at::kFloat);
+    const auto leaves = LeavesOf(values, at::kFloat);
     const NormWeights norm{leaves[3], leaves[4], 1e-5};
     const Residual out = AddProduct(leaves[0], leaves[1], leaves[2], &norm, DropoutPlace{});
     (out.x.square().sum() + out.normed.pow(3).sum()).backward();

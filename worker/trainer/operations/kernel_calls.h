@@ -13,6 +13,8 @@
 #include "worker/trainer/kernels/dropout/dropout_step.h"
 #include "worker/trainer/kernels/loss/cross_entropy.h"
 #include "worker/trainer/kernels/norm/residual_norm.h"
+#include "worker/trainer/kernels/norm/rms_norm.h"
+#include "worker/trainer/kernels/rotary/rotary_heads.h"
 
 namespace pelab::trainer {
 
@@ -30,6 +32,7 @@ Element* DataOf(const at::Tensor& x) {
   return x.defined() ? static_cast<Element*>(x.data_ptr()) : nullptr;
 }
 
+// Of both norms.
 bool NormFitsOn(at::Device device, std::int64_t width);
 template <class Element>
 void Forward(at::Device device, const ResidualNorm<Element>& problem);
@@ -39,6 +42,18 @@ void Backward(at::Device device, const ResidualNorm<Element>& problem,
 // Results for each member: to… (members, width).
 void ReduceNorm(at::Device device, const float* partial, std::int64_t members, std::int64_t blocks,
                 std::int64_t width, float* to_gamma, float* to_beta, float* to_bias);
+
+template <class Element>
+void Forward(at::Device device, const RmsNorm<Element>& problem);
+template <class Element>
+void Backward(at::Device device, const RmsNorm<Element>& problem,
+              const RmsNormGradients<Element>& gradients);
+
+template <class Element>
+void Forward(at::Device device, const RotaryHeads<Element>& problem);
+template <class Element>
+void Backward(at::Device device, const RotaryHeads<Element>& problem,
+              const RotaryHeadsGradients<Element>& gradients);
 
 bool ActivationFitsOn(at::Device device, std::int64_t rows, std::int64_t width);
 template <class Element>

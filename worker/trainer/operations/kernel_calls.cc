@@ -1,4 +1,4 @@
-#include "worker/trainer/model/kernel_calls.h"
+#include "worker/trainer/operations/kernel_calls.h"
 
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
@@ -16,6 +16,8 @@
 
 #include "worker/trainer/kernels/activation/bias_activation_cuda.h"
 #include "worker/trainer/kernels/norm/residual_norm_cuda.h"
+#include "worker/trainer/kernels/norm/rms_norm_cuda.h"
+#include "worker/trainer/kernels/rotary/rotary_heads_cuda.h"
 #endif
 
 namespace pelab::trainer {
@@ -44,11 +46,17 @@ void OverBlocks(const Problem& problem, const Call& call) {
                        const std::int64_t member = from / blocks, first = member * blocks;
                        const std::int64_t stop = std::min(to, first + blocks);
                        Problem own = MemberOf(problem, member);
-                       own.dropout = WithKeys(own.dropout);
+                       if constexpr (requires { own.dropout; }) own.dropout = WithKeys(own.dropout);
                        call(own, member, from - first, stop - first);
                        from = stop;
                      }
                    });
+}
+
+template <typename Call>
+void OverRows(const RotaryHeads<float>& problem, const Call& call) {
+  const std::int64_t elements = std::int64_t{problem.heads} * problem.HeadWidth();
+  at::parallel_for(0, problem.rows, std::max<std::int64_t>(1, kElementsPerTask / elements), call);
 }
 
 template <typename Call>
@@ -153,6 +161,56 @@ void ReduceNorm(at::Device device, const float* partial, std::int64_t members, s
       },
       PELAB_ON_CUDA(ResidualNormReduceOnCuda(partial, members, blocks, width, to_gamma, to_beta,
                                              to_bias, stream)));
+}
+
+template <class Element>
+void Forward(at::Device device, const RmsNorm<Element>& problem) {
+  On(
+      device, problem,
+      [&](const auto& p) {
+        OverBlocks(p, [](const auto& own, std::int64_t, std::int64_t begin, std::int64_t end) {
+          RmsNormForward(own, begin, end);
+        });
+      },
+      PELAB_ON_CUDA(RmsNormForwardOnCuda(problem, stream)));
+}
+
+template <class Element>
+void Backward(at::Device device, const RmsNorm<Element>& problem,
+              const RmsNormGradients<Element>& gradients) {
+  On(
+      device, problem,
+      [&](const auto& p) {
+        OverBlocks(p,
+                   [&](const auto& own, std::int64_t member, std::int64_t begin, std::int64_t end) {
+                     RmsNormBackward(own, MemberOf(gradients, p, member), begin, end);
+                   });
+      },
+      PELAB_ON_CUDA(RmsNormBackwardOnCuda(problem, gradients, stream)));
+}
+
+template <class Element>
+void Forward(at::Device device, const RotaryHeads<Element>& problem) {
+  On(
+      device, problem,
+      [&](const auto& p) {
+        OverRows(p,
+                 [&](std::int64_t begin, std::int64_t end) { RotaryHeadsForward(p, begin, end); });
+      },
+      PELAB_ON_CUDA(RotaryHeadsForwardOnCuda(problem, stream)));
+}
+
+template <class Element>
+void Backward(at::Device device, const RotaryHeads<Element>& problem,
+              const RotaryHeadsGradients<Element>& gradients) {
+  On(
+      device, problem,
+      [&](const auto& p) {
+        OverRows(p, [&](std::int64_t begin, std::int64_t end) {
+          RotaryHeadsBackward(p, gradients, begin, end);
+        });
+      },
+      PELAB_ON_CUDA(RotaryHeadsBackwardOnCuda(problem, gradients, stream)));
 }
 
 bool ActivationFitsOn(at::Device device, [[maybe_unused]] std::int64_t rows, std::int64_t width) {
@@ -284,17 +342,22 @@ at::Tensor DropoutMaskOn(at::Device device, const DropoutStream& stream_of_place
   return mask;
 }
 
-#define PELAB_INSTANTIATE(Element)                                           \
-  template void Forward(at::Device, const ResidualNorm<Element>&);           \
-  template void Backward(at::Device, const ResidualNorm<Element>&,           \
-                         const ResidualNormGradients<Element>&);             \
-  template void Forward(at::Device, const BiasActivation<Element>&);         \
-  template void Backward(at::Device, const BiasActivation<Element>&,         \
-                         const BiasActivationGradients<Element>&);           \
-  template void ScoreAll(at::Device, const CrossEntropy<Element>&);          \
-  template bool AttentionFitsOn(at::Device, const FusedAttention<Element>&); \
-  template void Forward(at::Device, const FusedAttention<Element>&);         \
-  template void Backward(at::Device, const FusedAttention<Element>&,         \
+#define PELAB_INSTANTIATE(Element)                                                               \
+  template void Forward(at::Device, const ResidualNorm<Element>&);                               \
+  template void Backward(at::Device, const ResidualNorm<Element>&,                               \
+                         const ResidualNormGradients<Element>&);                                 \
+  template void Forward(at::Device, const RmsNorm<Element>&);                                    \
+  template void Backward(at::Device, const RmsNorm<Element>&, const RmsNormGradients<Element>&); \
+  template void Forward(at::Device, const RotaryHeads<Element>&);                                \
+  template void Backward(at::Device, const RotaryHeads<Element>&,                                \
+                         const RotaryHeadsGradients<Element>&);                                  \
+  template void Forward(at::Device, const BiasActivation<Element>&);                             \
+  template void Backward(at::Device, const BiasActivation<Element>&,                             \
+                         const BiasActivationGradients<Element>&);                               \
+  template void ScoreAll(at::Device, const CrossEntropy<Element>&);                              \
+  template bool AttentionFitsOn(at::Device, const FusedAttention<Element>&);                     \
+  template void Forward(at::Device, const FusedAttention<Element>&);                             \
+  template void Backward(at::Device, const FusedAttention<Element>&,                             \
                          const FusedAttentionGradients<Element>&);
 PELAB_INSTANTIATE(float)
 PELAB_INSTANTIATE(Bf16)
