@@ -1,7 +1,7 @@
 // The root-mean-square norm of the parts of a tensor. The fused version (kernels/norm/rms_norm.h)
 // makes one pass over memory; on a CPU it needs 32-bit floats and parts whose widths are multiples
-// of 16, on CUDA it also accepts bfloat16. The plain version uses LibTorch operations and is correct
-// for every device, type and size. Both agree within rounding.
+// of 16, on CUDA it also accepts bfloat16. The plain version uses LibTorch operations and works for
+// every device, type and size. Both agree within rounding.
 #pragma once
 
 #include <ATen/core/Tensor.h>

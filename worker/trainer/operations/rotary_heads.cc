@@ -26,7 +26,7 @@ class FusedRotaryHeads : public torch::autograd::Function<FusedRotaryHeads<Eleme
                             std::int64_t heads) {
     const at::Tensor content = WithRowStride(content_in), rotary = rotary_in.contiguous();
     RotaryHeads<Element> problem = ProblemOf(content.sizes(), rotary.sizes(), rotations, heads);
-    const at::Tensor out =
+    at::Tensor out =
         at::empty({content.size(0), content.size(1), heads, problem.HeadWidth()}, rotary.options());
     problem.content = DataOf<Element>(content);
     problem.content_stride = content.stride(1);

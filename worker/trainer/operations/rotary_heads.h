@@ -1,6 +1,6 @@
 // Heads of content channels and rotary channels side by side. The fused version
 // (kernels/rotary/rotary_heads.h) makes one pass over memory; on a CPU it needs 32-bit floats, on
-// CUDA it also accepts bfloat16. The plain version uses LibTorch operations and is correct for every
+// CUDA it also accepts bfloat16. The plain version uses LibTorch operations and works for every
 // device and type. Both agree within rounding.
 #pragma once
 

@@ -14,7 +14,8 @@
 namespace pelab::trainer {
 
 // Leaves of autograd with the same values in either type.
-inline std::vector<at::Tensor> LeavesOf(const std::vector<at::Tensor>& values, at::ScalarType type) {
+inline std::vector<at::Tensor> LeavesOf(const std::vector<at::Tensor>& values,
+                                        at::ScalarType type) {
   std::vector<at::Tensor> leaves;
   for (const at::Tensor& value : values) {
     leaves.push_back(value.to(type).clone().set_requires_grad(true));

@@ -1,6 +1,5 @@
-// The passes of rms_norm.h on CUDA, with the same formulas and letters and under the same conditions
-// as residual_norm_cuda.h. At most kMostNormWidth columns. The caller adds the blocks' sums for
-// gamma.
+// The passes of rms_norm.h on CUDA, with the same formulas and letters. The conditions are those of
+// residual_norm_cuda.h. At most kMostNormWidth columns. The caller adds the blocks' sums for gamma.
 //
 // Bytes moved, with e the size of an element: forward 2 R W e (x; n), backward 3 R W e (x, dn; dx).
 #pragma once

@@ -1,4 +1,4 @@
-// The passes of rms_norm.h on CUDA. As in residual_norm_kernels.cuh a warp processes a row and keeps
+// The passes of rms_norm.h on CUDA. As in residual_norm_kernels.cuh, a warp processes a row and has
 // it in its lanes' registers. Grids: (blocks of rows, 1, members).
 #pragma once
 

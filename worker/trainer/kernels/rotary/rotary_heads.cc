@@ -30,7 +30,7 @@ void ForwardRow(const RotaryHeads<float>& p, std::int64_t row) {
   const float* const rotary = p.rotary + row * p.RotaryHeadCount() * p.rotary_width;
   const float* const rotations = RotationsOf(p, row);
   float* const out = p.out + row * p.heads * p.HeadWidth();
-  for (int head = 0; head < p.heads; ++head) {
+  for (std::int64_t head = 0; head < p.heads; ++head) {
     float* const to = out + head * p.HeadWidth();
     std::copy_n(content + head * p.width, p.width, to);
     if (p.shared && head > 0) {
@@ -47,7 +47,7 @@ void BackwardRow(const RotaryHeads<float>& p, const RotaryHeadsGradients<float>&
   float* const content = g.content + row * g.content_stride;
   float* const rotary = g.rotary + row * p.RotaryHeadCount() * p.rotary_width;
   const float* const rotations = RotationsOf(p, row);
-  for (int head = 0; head < p.heads; ++head) {
+  for (std::int64_t head = 0; head < p.heads; ++head) {
     const float* const from = out + head * p.HeadWidth();
     std::copy_n(from, p.width, content + head * p.width);
     float* const to = rotary + (p.shared ? 0 : head * p.rotary_width);

@@ -1,6 +1,6 @@
-// The passes of rotary_heads.h on CUDA. Every pointer is to device memory and need not be aligned to
-// 16 bytes. Calls only queue work on `stream` and may come from any thread. They return null, or the
-// text of the CUDA error. Results depend only on the shape of the problem.
+// The passes of rotary_heads.h on CUDA. Every pointer is to device memory and need not be aligned
+// to 16 bytes. Calls only queue work on `stream` and may come from any thread. They return null, or
+// the text of the CUDA error. Results depend only on the shape of the problem.
 //
 // Bytes moved, with e the size of an element and n rotary heads: R (H (2 d + r) + n r) e each way.
 #pragma once
