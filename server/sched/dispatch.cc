@@ -317,6 +317,7 @@ std::string Scheduler::WaitingReason(std::int64_t sweep_id) const {
   }
   if (std::string held = ready_.AccountOf(sweep_id).WhyHeld(); !held.empty()) return held;
   if (some_run) return "";
+  if (slots == 1) return "the only connected slot is busy with another sweep";
   return absl::StrCat("the ", slots, " slots of the connected workers are busy with other sweeps");
 }
 

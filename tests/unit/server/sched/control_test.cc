@@ -38,6 +38,9 @@ TEST_F(ControlTest, APausedSweepWaitsAndSaysSo) {
   const std::int64_t other = Submit("other", 1);
   EXPECT_THAT(link->assignments, SizeIs(2));
   EXPECT_EQ(scheduler_->WaitingReason(other), "");
+  const std::int64_t third = Submit("third", 1);
+  EXPECT_EQ(scheduler_->WaitingReason(third), "the only connected slot is busy with another sweep");
+  Control({.sweep_id = third, .paused = true});
   Succeed(link->assignments[1]);
   Restart();
   const auto again = Connect("w", 1);
