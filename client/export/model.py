@@ -411,7 +411,10 @@ def load(folder: Any = pathlib.Path(__file__).parent) -> Decoder:
     folder = pathlib.Path(folder)
     spec = json.loads((folder / "spec.json").read_text(encoding="utf-8"))
     tensors, _ = read_safetensors(folder / "weights.safetensors")
-    model = Decoder(spec, len(tensors["head.bias"]), ENCODINGS[spec["pe"]["name"]](spec, folder))
+    name = spec["pe"]["name"]
+    if name not in ENCODINGS:
+        raise ValueError(f"this model.py has no encoding {name}")
+    model = Decoder(spec, len(tensors["head.bias"]), ENCODINGS[name](spec, folder))
     # The module pe has all parameters of the encoding; those of a layer are numbered.
     place = "pe.script." if model.pe.name == "own" else "pe."
     weights = {re.sub(r"^layers\.(\d+)\.pe\.(\w+)$", r"pe.\2.\1", re.sub(r"^pe\.", place, tensor)):

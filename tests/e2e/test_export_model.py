@@ -192,7 +192,8 @@ class Command(Exported):
         spec = json.loads((out / "spec.json").read_text())
         for part, name, value, said in (("task", "data_seed", 5, "not this job's data set"),
                                         ("model", "attention_bias", False, "weights.safetensors"),
-                                        ("model", "d_ff", 33, "size mismatch")):
+                                        ("model", "d_ff", 33, "size mismatch"),
+                                        ("pe", "name", "new", "has no encoding new")):
             changed = json.loads(json.dumps(spec))
             changed[part][name] = value
             (out / "spec.json").write_text(json.dumps(changed))

@@ -32,7 +32,7 @@ Element* DataOf(const at::Tensor& x) {
   return x.defined() ? static_cast<Element*>(x.data_ptr()) : nullptr;
 }
 
-// Of both norms.
+// For the norms of residual_norm.h and rms_norm.h.
 bool NormFitsOn(at::Device device, std::int64_t width);
 template <class Element>
 void Forward(at::Device device, const ResidualNorm<Element>& problem);

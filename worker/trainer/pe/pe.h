@@ -46,7 +46,7 @@ class PositionalEncoding {
   virtual at::Tensor Rotations(Side /*side*/) { return {}; }
 
   // 3. The bias that is added to the logits, by the distance between key and query: (1 or H, 2T-1),
-  // entry j - i + T - 1. Undefined: nothing is added.
+  // entry j - i + T - 1, with the parameters' device and type. Undefined: nothing is added.
   virtual at::Tensor DistanceBias(std::int64_t /*layer*/, std::int64_t /*length*/) { return {}; }
   // The term that is added to the keys (kKey) or values (kValue) that a query sees at each
   // distance, the same for all heads: (2T-1, d), entry j - i + T - 1. Undefined: nothing is added.
@@ -102,8 +102,9 @@ enum class Trial {
   kNamesMethods,  // and a method that gives NaN or infinity is an error that names it
 };
 
-// The inputs from which a PE is constructed. The PE declares its parameters in `parameters`, which
-// must outlive it. It reads them through the handles only after they are materialized.
+// The inputs from which a PE is constructed. The PE declares its parameters in `parameters`, and
+// reads them through the handles only after they are materialized. `config` and `parameters`
+// outlive it; `job` need not.
 struct PeContext {
   const experiment::Job& job;
   const ModelConfig& config;

@@ -6,9 +6,9 @@
 //
 //   g = dn gamma,   dx = (g - h mean(g h)) / sqrt(mean(x^2) + eps),   dgamma = sum of dn h
 //
-// The letters are those of residual_norm.h, with W for the width. A row of x may be part of a wider
-// one, so that the latents of one product need no copies. Sums over rows are taken in blocks of
-// kNormBlockRows rows.
+// Letters: M members (members.h), R rows (batch times positions), W width. A row of x may be part
+// of a wider one, so that the latents of one product need no copies. Sums over rows are taken in
+// blocks of kNormBlockRows rows.
 #pragma once
 
 #include <cstdint>
