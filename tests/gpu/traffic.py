@@ -66,8 +66,20 @@ def spec(sizes, encoding, latent_norm=False):
                       "d_ff": sizes["inner"], "kv_source": "self"}, "pe": pe}
 
 
+def rotary_pass(row, sizes):
+    """Content and rotary channels to heads, or back. The floor has none for it, since products
+    could write heads."""
+    heads = sizes["heads"]
+    width = sizes["width"] // heads  # of the content channels, and of the rotary ones
+    channels = heads * 3 * width + (1 if "shared" in row["kernel"] else heads) * width
+    return floor.Pass("rotary heads", 1, 0, sizes["batch"] * sizes["positions"] * channels
+                      * BYTES[row["element"]])
+
+
 def pass_of(row, sizes):
-    """The pass that the kernel does, or None if the floor has none for it."""
+    """The pass that the kernel does, or None if there is none for it."""
+    if row["kernel"].startswith("rotary heads"):
+        return rotary_pass(row, sizes)
     encoding = row["kernel"].split()[0].rstrip(",")
     attention = encoding in ("rope", "mla")
     name = PASSES.get(row["kernel"])
@@ -90,6 +102,8 @@ def beside(row, sizes):
         return 3 * 4 * width + KEYS  # bias, gamma, beta
     if kernel == "norm backward":
         return 4 * width + KEYS + blocks * 3 * 4 * width  # gamma; three partial sums
+    if kernel.startswith("rotary heads"):
+        return 4 * sizes["positions"] * width // heads  # the rotations
     if kernel.startswith("rms norm"):  # gamma, the rows' sizes, partial sums
         return (4 * (width + sizes["batch"] * sizes["positions"])
                 + (blocks * 4 * width if kernel.endswith("backward") else 0))
