@@ -290,7 +290,7 @@ TEST_F(SchedulerTest, SaysWhyJobsWait) {
   EXPECT_THAT(scheduler_->WaitingReason(gpu), HasSubstr("a cpu, not a gpu"));
   Submit("running", 1);
   const std::int64_t waiting = Submit("waiting", 1);
-  EXPECT_THAT(scheduler_->WaitingReason(waiting), HasSubstr("busy with other sweeps"));
+  EXPECT_THAT(scheduler_->WaitingReason(waiting), HasSubstr("busy with another sweep"));
   EXPECT_EQ(scheduler_->WaitingReason(99), "");
 }
 
