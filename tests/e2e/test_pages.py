@@ -239,6 +239,14 @@ class PagesTest(Case):
                          EVIL_SHOWN)
         self.assertEqual(self.query("SELECT count(*) FROM v_jobs")[0][0], 24)
 
+    def test_what_is_drawn_late_is_awaited(self):
+        """The waits of these tests: a script that throws, since an element is missing, is not true
+        yet."""
+        self.page.call("Page.navigate", url="about:blank")
+        self.page.wait("location.href === 'about:blank' && document.readyState === 'complete'")
+        self.page.evaluate("setTimeout(() => { document.body.innerHTML = '<p>late</p>'; }, 300)")
+        self.page.wait("document.querySelector('p').textContent === 'late'")
+
     def test_pages_follow_what_happens(self):
         server = self.serve()
         self.submit(LIVE)
