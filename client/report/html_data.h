@@ -74,8 +74,8 @@ render::Json Splits(const ReportInput& input);
 // others. The median is null if the median seed never reaches it.
 render::Json EpochsToHalf(const ReportInput& input);
 // The registered claim sheets of the sweeps: as VerdictsJson has them, each claim also with its
-// "history", [[seeds, log10 of its larger e-value], …] by round, and "fraction", whether its metric
-// lies in 0 to 1.
+// "history", [[seeds, log10 of its larger e-value], …] by round, and "fraction", whether its
+// metric lies in 0 to 1.
 render::Json Sheets(const ReportInput& input);
 // Versions, devices, keys and specs behind the report, and the commands that repeat it.
 render::Json Provenance(const ReportInput& input, const ReportOptions& options);

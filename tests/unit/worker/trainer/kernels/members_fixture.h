@@ -16,6 +16,14 @@ namespace pelab::trainer {
 
 inline constexpr std::int64_t kMembers = 3;
 
+// A problem for each member. They differ in everything but their options.
+template <class Case, class Options>
+std::vector<std::unique_ptr<Case>> CasesOfMembers(const Options& options) {
+  std::vector<std::unique_ptr<Case>> cases;
+  for (unsigned m = 0; m < kMembers; ++m) cases.push_back(std::make_unique<Case>(options, m));
+  return cases;
+}
+
 // Appends `part` to `whole`.
 template <class Element>
 void Append(const std::vector<Element>& part, std::vector<Element>* whole) {

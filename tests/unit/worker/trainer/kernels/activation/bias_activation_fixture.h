@@ -58,7 +58,7 @@ class BiasActivationMembers {
 
   // `beyond`: see MemberParameters.
   BiasActivationMembers(const BiasActivationOptions& options, std::int64_t beyond)
-      : alone(Alone(options)),
+      : alone(CasesOfMembers<Case>(options)),
         biases_({{alone[0]->bias}, {alone[1]->bias}, {alone[2]->bias}}, beyond) {
     p = alone[0]->p;
     p.members = {kMembers, biases_.stride()};
@@ -94,12 +94,6 @@ class BiasActivationMembers {
   BiasActivationGradients<Element> g;
 
  private:
-  static std::vector<std::unique_ptr<Case>> Alone(const BiasActivationOptions& options) {
-    std::vector<std::unique_ptr<Case>> cases;
-    for (unsigned m = 0; m < kMembers; ++m) cases.push_back(std::make_unique<Case>(options, m));
-    return cases;
-  }
-
   MemberParameters biases_;
   MemberKeys keys_;
   std::vector<Element> product_;

@@ -144,7 +144,7 @@ class ResidualNormMembers {
 
   // `beyond`: see MemberParameters.
   ResidualNormMembers(const ResidualNormOptions& options, std::int64_t beyond)
-      : alone(Alone(options)), parameters_(ParametersOf(alone), beyond) {
+      : alone(CasesOfMembers<Case>(options)), parameters_(ParametersOf(alone), beyond) {
     p = alone[0]->p, g = alone[0]->g;
     p.members = {kMembers, parameters_.stride()};
     for (const auto& one : alone) {
@@ -197,11 +197,6 @@ class ResidualNormMembers {
   std::vector<float> mean, inverse, partial;
 
  private:
-  static std::vector<std::unique_ptr<Case>> Alone(const ResidualNormOptions& options) {
-    std::vector<std::unique_ptr<Case>> cases;
-    for (unsigned m = 0; m < kMembers; ++m) cases.push_back(std::make_unique<Case>(options, m));
-    return cases;
-  }
   static std::vector<std::vector<std::vector<float>>> ParametersOf(
       const std::vector<std::unique_ptr<Case>>& cases) {
     std::vector<std::vector<std::vector<float>>> parameters;

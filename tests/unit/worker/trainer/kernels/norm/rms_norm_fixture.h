@@ -113,7 +113,7 @@ class RmsNormMembers {
 
   // `beyond`: see MemberParameters.
   RmsNormMembers(const RmsNormOptions& options, std::int64_t beyond)
-      : alone(Alone(options)),
+      : alone(CasesOfMembers<Case>(options)),
         gammas_({{alone[0]->gamma}, {alone[1]->gamma}, {alone[2]->gamma}}, beyond) {
     p = alone[0]->p;
     p.members = {kMembers, gammas_.stride()};
@@ -146,12 +146,6 @@ class RmsNormMembers {
   RmsNormGradients<Element> g;
 
  private:
-  static std::vector<std::unique_ptr<Case>> Alone(const RmsNormOptions& options) {
-    std::vector<std::unique_ptr<Case>> cases;
-    for (unsigned m = 0; m < kMembers; ++m) cases.push_back(std::make_unique<Case>(options, m));
-    return cases;
-  }
-
   MemberParameters gammas_;
   std::vector<Element> x_, to_normed_;
 };
