@@ -54,9 +54,12 @@ absl::Status Fleet::Start() {
   }
   thread_ = std::thread([this] { Run(); });
   for (const auto& worker : workers_) worker->Start();
-  const bool welcomed =
-      Within(kWelcomeTime, [this] { return hooks_.welcomed.load() >= options_.workers; });
-  if (welcomed) return absl::OkStatus();
+  Within(kWelcomeTime,
+         [this] { return hooks_.welcomed.load() >= options_.workers || hooks_.broken.load() > 0; });
+  if (hooks_.welcomed.load() >= options_.workers) return absl::OkStatus();
+  if (hooks_.broken.load() > 0) {
+    return absl::UnavailableError("the coordinator ended a session before its welcome");
+  }
   return absl::DeadlineExceededError(absl::StrCat("only ", hooks_.welcomed.load(), " of ",
                                                   options_.workers, " workers were welcomed in ",
                                                   absl::FormatDuration(kWelcomeTime)));

@@ -32,7 +32,7 @@ class Fleet {
     hooks_.on_assignment = std::move(hook);
   }
   // Connects every worker. DEADLINE_EXCEEDED if the coordinator has not welcomed all of them within
-  // a minute.
+  // a minute, UNAVAILABLE if a session ends before.
   absl::Status Start();
   // Breaks every stream, as if the daemons were killed.
   void Stop();

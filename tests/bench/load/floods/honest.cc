@@ -14,6 +14,8 @@ constexpr absl::Duration kEventInterval = absl::Milliseconds(200);
 constexpr absl::Duration kQuestionInterval = absl::Milliseconds(100);
 constexpr absl::Duration kQuestionTime = absl::Seconds(10);  // then it is asked again
 constexpr absl::Duration kAssignmentTime = absl::Minutes(1);
+constexpr absl::Duration kReconnectPause = absl::Milliseconds(100);  // the first one of a daemon
+constexpr absl::Duration kReconnectTime = absl::Minutes(1);
 constexpr int kPageOfReader = 50;
 
 // A call that keeps itself until it is answered.
@@ -66,7 +68,9 @@ bool HonestWorker::MendSession() {
   const std::int64_t began = Now();
   const Latencies unanswered = fleet_->Unanswered();
   earlier_.Merge(TakeOfSession());
-  Connect().IgnoreError();  // what is not answered is measured
+  // A session may end before its welcome too. What is not answered is measured.
+  const absl::Time end = absl::Now() + kReconnectTime;
+  while (absl::IsUnavailable(Connect()) && absl::Now() < end) absl::SleepFor(kReconnectPause);
   const double took = static_cast<double>(Now() - began) / 1e6;
   earlier_.Add(took);  // something that was due when the session broke
   earlier_.Merge(unanswered.Later(took));
