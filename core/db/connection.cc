@@ -82,11 +82,6 @@ void BindAll(SQLite::Statement& statement, const std::vector<Bind>& values, int 
   }
 }
 
-std::string UpperName(std::string_view prefix, const SQLite::Column& column) {
-  if (column.isNull()) return Concat(prefix, "UNSPECIFIED");
-  return Concat(prefix, absl::AsciiStrToUpper(column.getString()));
-}
-
 bool ParseNumber(std::string_view text, std::int64_t* number) {
   if (text.empty() || !absl::ascii_isdigit(static_cast<unsigned char>(text.front()))) return false;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), *number);

@@ -14,6 +14,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "core/db/statement_cache.h"
 
 namespace pelab::db {
 
@@ -24,10 +25,6 @@ using Bind = std::variant<std::int64_t, double, std::string>;
 
 // Binds `values` to the parameters first, first + 1, …
 void BindAll(SQLite::Statement& statement, const std::vector<Bind>& values, int first = 1);
-
-// Converts a state or outcome, in lower case as in SQL, to the name of its proto enum value:
-// `prefix` followed by upper case; `prefix` followed by "UNSPECIFIED" for NULL.
-std::string UpperName(std::string_view prefix, const SQLite::Column& column);
 
 // Parses `text` as a decimal integer; false if `text` has other characters or the number does not
 // fit.
@@ -40,15 +37,17 @@ class Connection {
   static std::unique_ptr<Connection> Over(std::unique_ptr<SQLite::Database> db);
 
   SQLite::Database& db() { return *db_; }
+  operator SQLite::Database&() { return *db_; }
+  StatementCache& statements() { return statements_; }
 
-  // Runs `query(db) -> Status or StatusOr<T>` in one read transaction, and turns SQLite's
+  // Runs `query(*this) -> Status or StatusOr<T>` in one read transaction, and turns SQLite's
   // exceptions into statuses.
   template <typename Query>
-  auto Read(Query query) -> decltype(query(std::declval<SQLite::Database&>())) {
+  auto Read(Query query) -> decltype(query(std::declval<Connection&>())) {
     try {
       SQLite::Transaction transaction(
           *db_);  // rolls back; for a reader this is the same as a commit
-      return query(*db_);
+      return query(*this);
     } catch (const SQLite::Exception& error) {
       return Failed(error);
     }
@@ -62,6 +61,7 @@ class Connection {
 
   std::string path_;
   std::unique_ptr<SQLite::Database> db_;
+  StatementCache statements_;  // of db_, so they end before it
 };
 
 }  // namespace pelab::db

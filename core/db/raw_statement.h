@@ -1,19 +1,20 @@
 // A prepared statement without the work that SQLiteCpp does for every value (an object that shares
-// the statement's ownership, and checks). For the queries that read many rows. Internal to core/db;
-// call inside Connection::Read, which catches the exceptions.
+// the statement's ownership, and checks). Internal to core/db; call inside Connection::Read, which
+// catches the exceptions.
 #pragma once
 
 #include <SQLiteCpp/SQLiteCpp.h>
 #include <sqlite3.h>
 
 #include <cstdint>
-#include <memory>
 #include <string>
+#include <utility>
 #include <variant>
 #include <vector>
 
 #include "core/base/utf8.h"
 #include "core/db/connection.h"
+#include "core/db/statement_cache.h"
 
 namespace pelab::db {
 
@@ -23,11 +24,20 @@ inline std::string TextOf(const SQLite::Column& column) { return ValidUtf8(colum
 // Throws SQLite::Exception. Not thread-safe.
 class RawStatement {
  public:
-  RawStatement(SQLite::Database& db, const std::string& sql) : db_(db.getHandle()) {
-    sqlite3_stmt* statement = nullptr;
-    Check(sqlite3_prepare_v2(db_, sql.c_str(), -1, &statement, nullptr));
-    statement_.reset(statement);
+  RawStatement(SQLite::Database& db, const std::string& sql)
+      : db_(db.getHandle()), statement_(Prepare(sql)) {}
+  // Takes the statement from those that the connection keeps, and gives it back at the end.
+  RawStatement(Connection& connection, std::string sql)
+      : db_(connection.db().getHandle()),
+        cache_(&connection.statements()),
+        sql_(std::move(sql)),
+        statement_(cache_->Take(sql_)) {
+    if (statement_ == nullptr) statement_ = Prepare(sql_);
   }
+  ~RawStatement() {
+    if (cache_ != nullptr) cache_->GiveBack(std::move(sql_), std::move(statement_));
+  }
+  RawStatement(const RawStatement&) = delete;
 
   // Parameters count from 1. They stay bound after Reset.
   void Bind(int parameter, std::int64_t value) {
@@ -65,20 +75,30 @@ class RawStatement {
     const int bytes = sqlite3_column_bytes(statement_.get(), column);
     return text == nullptr ? "" : ValidUtf8({text, static_cast<std::size_t>(bytes)});
   }
+  // As they are stored.
+  std::string Bytes(int column) const {
+    const auto* bytes = static_cast<const char*>(sqlite3_column_blob(statement_.get(), column));
+    const int size = sqlite3_column_bytes(statement_.get(), column);
+    return bytes == nullptr ? "" : std::string(bytes, static_cast<std::size_t>(size));
+  }
   bool IsNull(int column) const {
     return sqlite3_column_type(statement_.get(), column) == SQLITE_NULL;
   }
 
  private:
-  struct Finalize {
-    void operator()(sqlite3_stmt* statement) const { sqlite3_finalize(statement); }
-  };
+  StatementPtr Prepare(const std::string& sql) const {
+    sqlite3_stmt* statement = nullptr;
+    Check(sqlite3_prepare_v2(db_, sql.c_str(), -1, &statement, nullptr));
+    return StatementPtr(statement);
+  }
   void Check(int result) const {
     if (result != SQLITE_OK) throw SQLite::Exception(db_, result);
   }
 
-  sqlite3* db_;
-  std::unique_ptr<sqlite3_stmt, Finalize> statement_;
+  sqlite3* const db_;
+  StatementCache* const cache_ = nullptr;
+  std::string sql_;  // empty without a cache
+  StatementPtr statement_;
 };
 
 }  // namespace pelab::db

@@ -187,7 +187,7 @@ class SqliteImportReader final : public ImportReader {
       : path_(std::move(path)), connection_(std::move(connection)) {}
 
   absl::StatusOr<std::vector<FinishedJob>> Finished(std::int64_t* others) override {
-    return connection_->Read([&](auto& db) -> absl::StatusOr<std::vector<FinishedJob>> {
+    return connection_->Read([&](SQLite::Database& db) -> absl::StatusOr<std::vector<FinishedJob>> {
       SQLite::Statement query(db, "SELECT job_id, key FROM v_jobs WHERE trained ORDER BY job_id");
       std::vector<FinishedJob> jobs;
       while (query.executeStep()) {
@@ -202,7 +202,7 @@ class SqliteImportReader final : public ImportReader {
         [&](auto& db) -> absl::StatusOr<std::string> { return HashOf(db, job_id); });
   }
   absl::StatusOr<ExportedJob> ReadJob(std::int64_t job_id) override {
-    return connection_->Read([&](auto& db) -> absl::StatusOr<ExportedJob> {
+    return connection_->Read([&](SQLite::Database& db) -> absl::StatusOr<ExportedJob> {
       ExportedJob job;
       if (absl::Status status = ReadRow(db, job_id, job.job); !status.ok()) return status;
       ReadAttempts(db, job_id, job.job);
@@ -216,22 +216,23 @@ class SqliteImportReader final : public ImportReader {
     return ArtifactPath(path_, file.sha256());
   }
   absl::StatusOr<std::vector<ExportedSweep>> Sweeps() override {
-    return connection_->Read([&](auto& db) -> absl::StatusOr<std::vector<ExportedSweep>> {
-      SQLite::Statement query(
-          db,
-          "SELECT sweep_id, client_token, name, protocol, document, file_name, overrides_json, "
-          "analyses_json, resources_json, extensions_json, priority, cells, created_at, state, "
-          "trace_id, span_id FROM sweeps WHERE state <> 'expanding' AND deleted = 0 AND "
-          "expanded_cells = cells ORDER "
-          "BY sweep_id");
-      std::vector<ExportedSweep> sweeps;
-      while (query.executeStep()) sweeps.push_back(ReadSweep(query));
-      return sweeps;
-    });
+    return connection_->Read(
+        [&](SQLite::Database& db) -> absl::StatusOr<std::vector<ExportedSweep>> {
+          SQLite::Statement query(
+              db,
+              "SELECT sweep_id, client_token, name, protocol, document, file_name, overrides_json, "
+              "analyses_json, resources_json, extensions_json, priority, cells, created_at, state, "
+              "trace_id, span_id FROM sweeps WHERE state <> 'expanding' AND deleted = 0 AND "
+              "expanded_cells = cells ORDER "
+              "BY sweep_id");
+          std::vector<ExportedSweep> sweeps;
+          while (query.executeStep()) sweeps.push_back(ReadSweep(query));
+          return sweeps;
+        });
   }
   absl::StatusOr<v1::ImportedCells> Cells(std::int64_t sweep_id, std::uint64_t from,
                                           int limit) override {
-    return connection_->Read([&](auto& db) -> absl::StatusOr<v1::ImportedCells> {
+    return connection_->Read([&](SQLite::Database& db) -> absl::StatusOr<v1::ImportedCells> {
       // After the largest ordinal there is none. Bound as a negative number, `from` would begin
       // again with the first one.
       if (!std::in_range<std::int64_t>(from)) return v1::ImportedCells();
@@ -251,11 +252,12 @@ class SqliteImportReader final : public ImportReader {
   }
   absl::StatusOr<std::vector<v1::ImportVerdict>> Check(
       const v1::CheckImportRequest& request) override {
-    return connection_->Read([&](auto& db) -> absl::StatusOr<std::vector<v1::ImportVerdict>> {
-      std::vector<v1::ImportVerdict> verdicts;
-      for (const v1::ImportKey& key : request.keys()) verdicts.push_back(Verdict(db, key));
-      return verdicts;
-    });
+    return connection_->Read(
+        [&](SQLite::Database& db) -> absl::StatusOr<std::vector<v1::ImportVerdict>> {
+          std::vector<v1::ImportVerdict> verdicts;
+          for (const v1::ImportKey& key : request.keys()) verdicts.push_back(Verdict(db, key));
+          return verdicts;
+        });
   }
 
  private:

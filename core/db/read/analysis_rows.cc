@@ -20,7 +20,7 @@ std::string MatrixPlace(const Row& row) {
 }  // namespace
 
 absl::StatusOr<v1::ListHeadAblationsResponse> QueryHeadAblations(
-    SQLite::Database& db, const v1::ListHeadAblationsRequest& request) {
+    Connection& db, const v1::ListHeadAblationsRequest& request) {
   return PageOfJobs<v1::ListHeadAblationsResponse>(
       db, request,
       Concat(" FROM v_head_ablation WHERE job_id = ?1 AND (?2 OR (", kMatrixOrder,
@@ -31,7 +31,7 @@ absl::StatusOr<v1::ListHeadAblationsResponse> QueryHeadAblations(
       });
 }
 
-absl::StatusOr<v1::ListDepositsResponse> QueryDeposits(SQLite::Database& db,
+absl::StatusOr<v1::ListDepositsResponse> QueryDeposits(Connection& db,
                                                        const v1::ListDepositsRequest& request) {
   return PageOfJobs<v1::ListDepositsResponse>(
       db, request,
@@ -46,7 +46,7 @@ absl::StatusOr<v1::ListDepositsResponse> QueryDeposits(SQLite::Database& db,
       {std::int64_t{request.whole_models()}});
 }
 
-absl::StatusOr<v1::ListAnalysesResponse> QueryAnalyses(SQLite::Database& db,
+absl::StatusOr<v1::ListAnalysesResponse> QueryAnalyses(Connection& db,
                                                        const v1::ListAnalysesRequest& request) {
   return PageOfJobs<v1::ListAnalysesResponse>(
       db, request,
@@ -55,7 +55,7 @@ absl::StatusOr<v1::ListAnalysesResponse> QueryAnalyses(SQLite::Database& db,
       "n", [](const v1::AnalysisRow& row) { return Concat(row.analysis_id()); }, {request.name()});
 }
 
-absl::StatusOr<v1::ListArtifactsResponse> QueryArtifacts(SQLite::Database& db,
+absl::StatusOr<v1::ListArtifactsResponse> QueryArtifacts(Connection& db,
                                                          const v1::ListArtifactsRequest& request) {
   return PageOfJobs<v1::ListArtifactsResponse>(
       db, request, " FROM v_artifacts WHERE job_id = ?1 AND (?2 OR name > ?3) ORDER BY name", "t",

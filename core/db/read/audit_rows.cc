@@ -12,7 +12,7 @@ namespace {
 
 // The row after which the first page begins. The rows are in the order in which they were written,
 // also if the clock was set back meanwhile: rows before `since_ms` may follow, and are left out.
-std::int64_t RowBefore(SQLite::Database& db, std::int64_t since_ms) {
+std::int64_t RowBefore(Connection& db, std::int64_t since_ms) {
   if (since_ms <= 0) return 0;
   RawStatement query(db, "SELECT coalesce(min(audit_id) - 1, ?2) FROM v_audit WHERE at_ms >= ?1");
   query.Bind(1, since_ms);
@@ -23,7 +23,7 @@ std::int64_t RowBefore(SQLite::Database& db, std::int64_t since_ms) {
 
 }  // namespace
 
-absl::StatusOr<v1::ListAuditResponse> QueryAudit(SQLite::Database& db,
+absl::StatusOr<v1::ListAuditResponse> QueryAudit(Connection& db,
                                                  const v1::ListAuditRequest& request) {
   const absl::StatusOr<int> limit = PageLimit(request.page());
   if (!limit.ok()) return limit.status();

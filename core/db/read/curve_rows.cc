@@ -67,7 +67,7 @@ void ReadEpoch(const RawStatement& epoch, v1::CurveRow& row) {
 // about twenty thousand (server/store/epoch_staging.h).
 class WaitingEpochs {
  public:
-  explicit WaitingEpochs(SQLite::Database& db)
+  explicit WaitingEpochs(Connection& db)
       : index_(db,
                "SELECT attempt_id, staged_id FROM staged_epochs WHERE attempt_id BETWEEN ? AND ? "
                "AND (staged_id > (SELECT until_id FROM epoch_move) "
@@ -128,7 +128,7 @@ class WaitingEpochs {
 // An attempt's epochs count up to the start epoch of any later attempt.
 class JobStretches {
  public:
-  explicit JobStretches(SQLite::Database& db)
+  explicit JobStretches(Connection& db)
       : attempts_(
             db, "SELECT attempt_id, start_epoch FROM v_attempts WHERE job_id = ? ORDER BY number") {
   }
@@ -159,7 +159,7 @@ class JobStretches {
 
 class CurvePage {
  public:
-  CurvePage(SQLite::Database& db, int limit, v1::ListCurvesResponse& response)
+  CurvePage(Connection& db, int limit, v1::ListCurvesResponse& response)
       : limit_(limit),
         rows_(*response.mutable_rows()),
         response_(response),
@@ -222,7 +222,7 @@ class CurvePage {
 // The first accepted epoch of a job with a test accuracy of at least `accuracy`.
 class FirstReached {
  public:
-  FirstReached(SQLite::Database& db, double accuracy)
+  FirstReached(Connection& db, double accuracy)
       : accuracy_(accuracy),
         stretches_(db),
         first_(db,
@@ -260,7 +260,7 @@ class FirstReached {
 
 }  // namespace
 
-absl::StatusOr<v1::ListCurvesResponse> QueryCurves(SQLite::Database& db,
+absl::StatusOr<v1::ListCurvesResponse> QueryCurves(Connection& db,
                                                    const v1::ListCurvesRequest& request) {
   const absl::StatusOr<int> limit = PageLimit(request.page());
   if (!limit.ok()) return limit.status();
@@ -276,7 +276,7 @@ absl::StatusOr<v1::ListCurvesResponse> QueryCurves(SQLite::Database& db,
   return response;
 }
 
-absl::StatusOr<v1::ListEpochsToResponse> QueryEpochsTo(SQLite::Database& db,
+absl::StatusOr<v1::ListEpochsToResponse> QueryEpochsTo(Connection& db,
                                                        const v1::ListEpochsToRequest& request) {
   const absl::StatusOr<int> limit = PageLimit(request.page());
   if (!limit.ok()) return limit.status();

@@ -5,6 +5,7 @@
 
 #include "absl/strings/ascii.h"
 #include "core/base/strings.h"
+#include "core/db/raw_statement.h"
 #include "core/db/read/reader.h"
 #include "core/db/read/where.h"
 
@@ -51,14 +52,14 @@ bool IsKeyPrefix(const std::string& text) {
                      [](unsigned char c) { return absl::ascii_isxdigit(c); });
 }
 
-absl::StatusOr<std::int64_t> FindByPrefix(SQLite::Database& db, const std::string& job) {
-  SQLite::Statement query(
+absl::StatusOr<std::int64_t> FindByPrefix(Connection& db, const std::string& job) {
+  RawStatement query(
       db,
       "SELECT job_id, key FROM v_jobs WHERE key >= ?1 AND key < ?1 || 'g' ORDER BY key LIMIT 2");
-  query.bind(1, absl::AsciiStrToLower(job));
-  if (!query.executeStep()) return absl::NotFoundError(Concat("no job ", job));
-  const std::int64_t id = query.getColumn(0).getInt64();
-  if (query.executeStep()) {
+  query.Bind(1, absl::AsciiStrToLower(job));
+  if (!query.Step()) return absl::NotFoundError(Concat("no job ", job));
+  const std::int64_t id = query.Integer(0);
+  if (query.Step()) {
     return absl::InvalidArgumentError(
         Concat("key prefix ", job, " fits more than one job; give more of its digits"));
   }
@@ -77,32 +78,31 @@ void AddSweepTest(std::int64_t sweep, bool own, SweepTest test, Expression& out)
 }
 
 // The views do not show a job of an older generation. The error then names the job that they show.
-absl::Status CheckShown(SQLite::Database& db, std::int64_t job) {
-  SQLite::Statement query(
-      db,
-      "SELECT v.job_id, v.generation FROM jobs AS j JOIN v_jobs AS v USING (key) "
-      "WHERE j.job_id = ?");
-  query.bind(1, job);
-  if (!query.executeStep() || query.getColumn(0).getInt64() == job) return absl::OkStatus();
-  return absl::NotFoundError(
-      Concat("job ", job, " is of an older generation; the one that counts is job ",
-             query.getColumn(0).getInt64(), " (generation ", query.getColumn(1).getInt64(), ")"));
+absl::Status CheckShown(Connection& db, std::int64_t job) {
+  RawStatement query(db,
+                     "SELECT v.job_id, v.generation FROM jobs AS j JOIN v_jobs AS v USING (key) "
+                     "WHERE j.job_id = ?");
+  query.Bind(1, job);
+  if (!query.Step() || query.Integer(0) == job) return absl::OkStatus();
+  return absl::NotFoundError(Concat("job ", job,
+                                    " is of an older generation; the one that counts is job ",
+                                    query.Integer(0), " (generation ", query.Integer(1), ")"));
 }
 
 // The number of a sweep's cells, without seeds that were added later.
-absl::StatusOr<std::int64_t> CellsOf(SQLite::Database& db, const std::string& sweep) {
+absl::StatusOr<std::int64_t> CellsOf(Connection& db, const std::string& sweep) {
   const absl::StatusOr<std::int64_t> number = FindSweep(db, sweep);
   if (!number.ok()) return number.status();
-  SQLite::Statement query(db, "SELECT cells FROM sweeps WHERE sweep_id = ?");
-  query.bind(1, *number);
-  query.executeStep();
-  return query.getColumn(0).getInt64();
+  RawStatement query(db, "SELECT cells FROM sweeps WHERE sweep_id = ?");
+  query.Bind(1, *number);
+  query.Step();
+  return query.Integer(0);
 }
 
 constexpr std::int64_t kEveryJob = std::numeric_limits<std::int64_t>::max();
 
 struct JobVisit {
-  SQLite::Database& db;
+  Connection& db;
   const v1::JobFilter& filter;
   const std::function<bool(std::int64_t)>& visit;
   bool ended = false;  // `visit` wants no more
@@ -111,13 +111,13 @@ struct JobVisit {
   absl::Status Visit(std::int64_t first, std::int64_t end, SweepTest sweep_test) {
     const absl::StatusOr<Expression> where = Compile(db, filter, sweep_test);
     if (!where.ok()) return where.status();
-    SQLite::Statement query(db, Concat("SELECT j.job_id FROM ", JobsOf(filter),
-                                       " AS j WHERE j.job_id >= ? AND j.job_id < ? AND ",
-                                       where->sql, " ORDER BY j.job_id"));
-    query.bind(1, first);
-    query.bind(2, end);
-    BindAll(query, where->binds, 3);
-    while (!ended && query.executeStep()) ended = !visit(query.getColumn(0).getInt64());
+    RawStatement query(db, Concat("SELECT j.job_id FROM ", JobsOf(filter),
+                                  " AS j WHERE j.job_id >= ? AND j.job_id < ? AND ", where->sql,
+                                  " ORDER BY j.job_id"));
+    query.Bind(1, first);
+    query.Bind(2, end);
+    query.BindAll(where->binds, 3);
+    while (!ended && query.Step()) ended = !visit(query.Integer(0));
     return absl::OkStatus();
   }
 };
@@ -128,27 +128,26 @@ std::string_view JobsOf(const v1::JobFilter& filter) {
   return WantsOwn(filter) ? kEveryGeneration : "v_jobs";
 }
 
-absl::StatusOr<std::int64_t> FindSweep(SQLite::Database& db, const std::string& sweep) {
+absl::StatusOr<std::int64_t> FindSweep(Connection& db, const std::string& sweep) {
   std::int64_t number = 0;
   if (ParseNumber(sweep, &number)) {
-    SQLite::Statement by_number(db,
-                                "SELECT sweep_id FROM sweeps WHERE sweep_id = ? AND deleted = 0");
-    by_number.bind(1, number);
-    if (by_number.executeStep()) return number;
+    RawStatement by_number(db, "SELECT sweep_id FROM sweeps WHERE sweep_id = ? AND deleted = 0");
+    by_number.Bind(1, number);
+    if (by_number.Step()) return number;
   }
-  SQLite::Statement by_name(db, "SELECT max(sweep_id) FROM sweeps WHERE name = ? AND deleted = 0");
-  by_name.bind(1, sweep);
-  by_name.executeStep();
-  if (!by_name.getColumn(0).isNull()) return by_name.getColumn(0).getInt64();
+  RawStatement by_name(db, "SELECT max(sweep_id) FROM sweeps WHERE name = ? AND deleted = 0");
+  by_name.Bind(1, sweep);
+  by_name.Step();
+  if (!by_name.IsNull(0)) return by_name.Integer(0);
   return absl::NotFoundError(Concat("no sweep \"", sweep, "\""));
 }
 
-absl::StatusOr<std::int64_t> FindJob(SQLite::Database& db, const std::string& job) {
+absl::StatusOr<std::int64_t> FindJob(Connection& db, const std::string& job) {
   std::int64_t number = 0;
   if (ParseNumber(job, &number)) {
-    SQLite::Statement by_number(db, "SELECT job_id FROM jobs WHERE job_id = ?");
-    by_number.bind(1, number);
-    if (by_number.executeStep()) return number;
+    RawStatement by_number(db, "SELECT job_id FROM jobs WHERE job_id = ?");
+    by_number.Bind(1, number);
+    if (by_number.Step()) return number;
     if (job.size() < kMinPrefix) return absl::NotFoundError(Concat("no job ", job));
   }
   if (!IsKeyPrefix(job) || job.size() < kMinPrefix) {
@@ -158,7 +157,7 @@ absl::StatusOr<std::int64_t> FindJob(SQLite::Database& db, const std::string& jo
   return FindByPrefix(db, job);
 }
 
-absl::StatusOr<Expression> Compile(SQLite::Database& db, const v1::JobFilter& filter,
+absl::StatusOr<Expression> Compile(Connection& db, const v1::JobFilter& filter,
                                    SweepTest sweep_test) {
   Expression out{"1", {}};
   if (!filter.sweep().empty()) {
@@ -199,7 +198,7 @@ absl::StatusOr<Expression> Compile(SQLite::Database& db, const v1::JobFilter& fi
   return out;
 }
 
-absl::Status ForEachJob(SQLite::Database& db, const v1::JobFilter& filter, std::int64_t first,
+absl::Status ForEachJob(Connection& db, const v1::JobFilter& filter, std::int64_t first,
                         const std::function<bool(std::int64_t)>& visit) {
   JobVisit jobs{.db = db, .filter = filter, .visit = visit};
   if (filter.sweep().empty()) return jobs.Visit(first, kEveryJob, SweepTest::kInList);

@@ -18,12 +18,12 @@ namespace pelab::db {
 
 // Finds a sweep's number. `sweep` is the number in decimal or a name (then the newest sweep with
 // it). NOT_FOUND.
-absl::StatusOr<std::int64_t> FindSweep(SQLite::Database& db, const std::string& sweep);
+absl::StatusOr<std::int64_t> FindSweep(Connection& db, const std::string& sweep);
 
 // Finds the number of a job of any generation. `job` is the number, or a prefix of at least 6
 // digits of the job's key (then the generation that v_jobs shows). NOT_FOUND; INVALID_ARGUMENT for
 // a prefix that is too short or fits several keys.
-absl::StatusOr<std::int64_t> FindJob(SQLite::Database& db, const std::string& job);
+absl::StatusOr<std::int64_t> FindJob(Connection& db, const std::string& job);
 
 // Two ways to test whether a job belongs to a sweep. kInList builds a list of the sweep's jobs
 // first, for a query over all jobs. kLookedUp looks each job up in two indexes, for a query over
@@ -35,12 +35,12 @@ enum class SweepTest { kInList, kLookedUp };
 std::string_view JobsOf(const v1::JobFilter& filter);
 
 // Always returns a valid expression ("1" for an empty filter).
-absl::StatusOr<Expression> Compile(SQLite::Database& db, const v1::JobFilter& filter,
+absl::StatusOr<Expression> Compile(Connection& db, const v1::JobFilter& filter,
                                    SweepTest sweep_test = SweepTest::kInList);
 
 // Calls `visit` with the numbers of the jobs that `filter` selects, ascending from `first`, until
 // `visit` returns false.
-absl::Status ForEachJob(SQLite::Database& db, const v1::JobFilter& filter, std::int64_t first,
+absl::Status ForEachJob(Connection& db, const v1::JobFilter& filter, std::int64_t first,
                         const std::function<bool(std::int64_t)>& visit);
 
 // A page of a list ends when its rows contain this much text (a page of jobs: kMaxJobsTextBytes); a

@@ -65,9 +65,9 @@ inline absl::StatusOr<PagePlace> ParsePlace(const std::string& text, std::string
 // the job, ?2 whether all its rows are wanted, then the order columns of the position, then
 // `extra`. `place_of` returns the text of a row's position after "job:".
 template <typename Response, typename Request, typename PlaceOf>
-absl::StatusOr<Response> PageOfJobs(SQLite::Database& db, const Request& request,
-                                    std::string_view rest, std::string_view kinds,
-                                    const PlaceOf& place_of, const std::vector<Bind>& extra = {}) {
+absl::StatusOr<Response> PageOfJobs(Connection& db, const Request& request, std::string_view rest,
+                                    std::string_view kinds, const PlaceOf& place_of,
+                                    const std::vector<Bind>& extra = {}) {
   using Row = std::decay_t<decltype(Response().rows(0))>;
   const absl::StatusOr<int> limit = PageLimit(request.page());
   if (!limit.ok()) return limit.status();

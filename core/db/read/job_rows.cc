@@ -23,39 +23,38 @@ constexpr std::size_t kMaxJobsTextBytes = 8 << 20;
 // Adds the templates of the configurations that rows name, each once.
 class Configurations {
  public:
-  explicit Configurations(SQLite::Database& db)
+  explicit Configurations(Connection& db)
       : query_(db, "SELECT template FROM configurations WHERE configuration_id = ?") {}
 
   // Returns the bytes of text that it added.
   std::size_t Add(std::int64_t id, v1::ListJobsResponse& response) {
     if (!there_.insert(id).second) return 0;
-    query_.reset();
-    query_.bind(1, id);
-    if (!query_.executeStep()) return 0;
+    query_.Reset();
+    query_.Bind(1, id);
+    if (!query_.Step()) return 0;
     v1::Configuration& configuration = *response.add_configurations();
     configuration.set_configuration_id(id);
-    configuration.set_spec_template(TextOf(query_.getColumn(0)));
+    configuration.set_spec_template(query_.Text(0));
     return configuration.spec_template().size();
   }
 
  private:
-  SQLite::Statement query_;
+  RawStatement query_;
   std::set<std::int64_t> there_;
 };
 
-bool HasAnalysis(SQLite::Statement& query, std::int64_t job_id, const v1::Analysis& wanted) {
-  query.reset();
-  query.bind(1, job_id);
-  query.bind(2, wanted.name());
-  query.bind(3, wanted.version());
-  query.bind(4, wanted.parameters_json());
-  return query.executeStep();
+bool HasAnalysis(RawStatement& query, std::int64_t job_id, const v1::Analysis& wanted) {
+  query.Reset();
+  query.Bind(1, job_id);
+  query.Bind(2, wanted.name());
+  query.Bind(3, std::int64_t{wanted.version()});
+  query.Bind(4, wanted.parameters_json());
+  return query.Step();
 }
 
 }  // namespace
 
-absl::StatusOr<v1::ListJobsResponse> QueryJobs(SQLite::Database& db,
-                                               const v1::ListJobsRequest& request) {
+absl::StatusOr<v1::ListJobsResponse> QueryJobs(Connection& db, const v1::ListJobsRequest& request) {
   absl::StatusOr<int> limit = PageLimit(request.page());
   if (!limit.ok()) return limit.status();
   std::int64_t after = 0;
@@ -88,16 +87,15 @@ absl::StatusOr<v1::ListJobsResponse> QueryJobs(SQLite::Database& db,
   return response;
 }
 
-std::map<std::string, StoredJob> QueryKeys(SQLite::Database& db,
-                                           const std::vector<std::string>& keys,
+std::map<std::string, StoredJob> QueryKeys(Connection& db, const std::vector<std::string>& keys,
                                            const std::vector<v1::Analysis>& analyses) {
   std::map<std::string, StoredJob> found;
   const RowColumns& columns = JobColumns(/*with_spec=*/false);
   RawStatement query(db, Concat("SELECT ", columns.sql(), " FROM v_jobs WHERE key = ?"));
-  SQLite::Statement analysis(db,
-                             "SELECT 1 FROM v_analyses WHERE job_id = ? AND name = ? AND "
-                             "version = ? AND parameters_json = ?");
-  SQLite::Statement weights(
+  RawStatement analysis(db,
+                        "SELECT 1 FROM v_analyses WHERE job_id = ? AND name = ? AND "
+                        "version = ? AND parameters_json = ?");
+  RawStatement weights(
       db, "SELECT 1 FROM v_artifacts WHERE job_id = ? AND name = 'weights.safetensors'");
   for (const std::string& key : keys) {
     query.Reset();
@@ -110,9 +108,9 @@ std::map<std::string, StoredJob> QueryKeys(SQLite::Database& db,
     if (row.state() != v1::JOB_STATE_SUCCEEDED) continue;
     for (const v1::Analysis& wanted : analyses)
       job.lacks_analyses |= !HasAnalysis(analysis, row.job_id(), wanted);
-    weights.reset();
-    weights.bind(1, row.job_id());
-    job.has_weights = weights.executeStep();
+    weights.Reset();
+    weights.Bind(1, row.job_id());
+    job.has_weights = weights.Step();
   }
   return found;
 }

@@ -8,7 +8,7 @@
 
 namespace pelab::db {
 
-std::map<std::string, PrincipalUse> QueryUseOfPrincipals(SQLite::Database& db) {
+std::map<std::string, PrincipalUse> QueryUseOfPrincipals(Connection& db) {
   RawStatement query(
       db,
       "SELECT p.name, p.gpu_seconds_used, coalesce(sum(n.queued), 0), "

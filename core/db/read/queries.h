@@ -18,54 +18,51 @@
 namespace pelab::db {
 
 // job_rows.cc
-absl::StatusOr<v1::ListJobsResponse> QueryJobs(SQLite::Database& db,
-                                               const v1::ListJobsRequest& request);
-std::map<std::string, StoredJob> QueryKeys(SQLite::Database& db,
-                                           const std::vector<std::string>& keys,
+absl::StatusOr<v1::ListJobsResponse> QueryJobs(Connection& db, const v1::ListJobsRequest& request);
+std::map<std::string, StoredJob> QueryKeys(Connection& db, const std::vector<std::string>& keys,
                                            const std::vector<v1::Analysis>& analyses);
 
 // curve_rows.cc
-absl::StatusOr<v1::ListCurvesResponse> QueryCurves(SQLite::Database& db,
+absl::StatusOr<v1::ListCurvesResponse> QueryCurves(Connection& db,
                                                    const v1::ListCurvesRequest& request);
 
-absl::StatusOr<v1::ListEpochsToResponse> QueryEpochsTo(SQLite::Database& db,
+absl::StatusOr<v1::ListEpochsToResponse> QueryEpochsTo(Connection& db,
                                                        const v1::ListEpochsToRequest& request);
 
 // analysis_rows.cc
 absl::StatusOr<v1::ListHeadAblationsResponse> QueryHeadAblations(
-    SQLite::Database& db, const v1::ListHeadAblationsRequest& request);
-absl::StatusOr<v1::ListDepositsResponse> QueryDeposits(SQLite::Database& db,
+    Connection& db, const v1::ListHeadAblationsRequest& request);
+absl::StatusOr<v1::ListDepositsResponse> QueryDeposits(Connection& db,
                                                        const v1::ListDepositsRequest& request);
-absl::StatusOr<v1::ListAnalysesResponse> QueryAnalyses(SQLite::Database& db,
+absl::StatusOr<v1::ListAnalysesResponse> QueryAnalyses(Connection& db,
                                                        const v1::ListAnalysesRequest& request);
-absl::StatusOr<v1::ListArtifactsResponse> QueryArtifacts(SQLite::Database& db,
+absl::StatusOr<v1::ListArtifactsResponse> QueryArtifacts(Connection& db,
                                                          const v1::ListArtifactsRequest& request);
 
 // sweep_rows.cc
-absl::StatusOr<v1::ListSweepsResponse> QuerySweeps(SQLite::Database& db,
+absl::StatusOr<v1::ListSweepsResponse> QuerySweeps(Connection& db,
                                                    const v1::ListSweepsRequest& request);
-absl::StatusOr<v1::Sweep> QuerySweep(SQLite::Database& db, const std::string& sweep,
-                                     bool with_jobs);
-std::vector<v1::Sweep> QuerySweepsOfJob(SQLite::Database& db, std::int64_t job_id, bool claimed);
-absl::StatusOr<v1::ListAttemptsResponse> QueryAttempts(SQLite::Database& db,
+absl::StatusOr<v1::Sweep> QuerySweep(Connection& db, const std::string& sweep, bool with_jobs);
+std::vector<v1::Sweep> QuerySweepsOfJob(Connection& db, std::int64_t job_id, bool claimed);
+absl::StatusOr<v1::ListAttemptsResponse> QueryAttempts(Connection& db,
                                                        const v1::ListAttemptsRequest& request);
-absl::StatusOr<v1::ListWorkersResponse> QueryWorkers(SQLite::Database& db,
+absl::StatusOr<v1::ListWorkersResponse> QueryWorkers(Connection& db,
                                                      const v1::ListWorkersRequest& request);
-absl::StatusOr<std::vector<v1::LogPart>> QueryLog(SQLite::Database& db, const std::string& job,
+absl::StatusOr<std::vector<v1::LogPart>> QueryLog(Connection& db, const std::string& job,
                                                   int attempt, std::uint64_t offset);
 
 // audit_rows.cc
-absl::StatusOr<v1::ListAuditResponse> QueryAudit(SQLite::Database& db,
+absl::StatusOr<v1::ListAuditResponse> QueryAudit(Connection& db,
                                                  const v1::ListAuditRequest& request);
 
 // sheet_rows.cc
-absl::StatusOr<v1::ListSheetsResponse> QuerySheets(SQLite::Database& db,
+absl::StatusOr<v1::ListSheetsResponse> QuerySheets(Connection& db,
                                                    const v1::ListSheetsRequest& request);
-absl::StatusOr<v1::Sheet> QuerySheet(SQLite::Database& db, const v1::GetSheetRequest& request);
+absl::StatusOr<v1::Sheet> QuerySheet(Connection& db, const v1::GetSheetRequest& request);
 absl::StatusOr<v1::ListSheetClaimsResponse> QuerySheetClaims(
-    SQLite::Database& db, const v1::ListSheetClaimsRequest& request);
+    Connection& db, const v1::ListSheetClaimsRequest& request);
 
 // access_rows.cc
-std::map<std::string, PrincipalUse> QueryUseOfPrincipals(SQLite::Database& db);
+std::map<std::string, PrincipalUse> QueryUseOfPrincipals(Connection& db);
 
 }  // namespace pelab::db

@@ -25,7 +25,7 @@ std::optional<std::int64_t> FirstOf(RawStatement& query) {
   return query.Integer(0);
 }
 
-absl::StatusOr<std::int64_t> FindSheet(SQLite::Database& db, const std::string& sheet) {
+absl::StatusOr<std::int64_t> FindSheet(Connection& db, const std::string& sheet) {
   std::int64_t number = 0;
   if (ParseNumber(sheet, &number)) {
     RawStatement query(db, "SELECT sheet_id FROM v_sheets WHERE sheet_id = ?");
@@ -70,7 +70,7 @@ absl::StatusOr<ClaimPlace> ParseClaimPlace(const std::string& text) {
 
 }  // namespace
 
-absl::StatusOr<v1::ListSheetsResponse> QuerySheets(SQLite::Database& db,
+absl::StatusOr<v1::ListSheetsResponse> QuerySheets(Connection& db,
                                                    const v1::ListSheetsRequest& request) {
   absl::StatusOr<int> limit = PageLimit(request.page());
   if (!limit.ok()) return limit.status();
@@ -97,7 +97,7 @@ absl::StatusOr<v1::ListSheetsResponse> QuerySheets(SQLite::Database& db,
   return response;
 }
 
-absl::StatusOr<v1::Sheet> QuerySheet(SQLite::Database& db, const v1::GetSheetRequest& request) {
+absl::StatusOr<v1::Sheet> QuerySheet(Connection& db, const v1::GetSheetRequest& request) {
   absl::StatusOr<std::int64_t> id = FindSheet(db, request.sheet().sheet());
   if (!id.ok()) return id.status();
   v1::Sheet sheet;
@@ -115,7 +115,7 @@ absl::StatusOr<v1::Sheet> QuerySheet(SQLite::Database& db, const v1::GetSheetReq
 }
 
 absl::StatusOr<v1::ListSheetClaimsResponse> QuerySheetClaims(
-    SQLite::Database& db, const v1::ListSheetClaimsRequest& request) {
+    Connection& db, const v1::ListSheetClaimsRequest& request) {
   absl::StatusOr<int> limit = PageLimit(request.page());
   if (!limit.ok()) return limit.status();
   absl::StatusOr<ClaimPlace> after = ParseClaimPlace(request.page().after());

@@ -18,7 +18,7 @@ void AddJobColumns(const RawStatement& row, int first, SweepFigures::ByState& jo
   for (const char* const state : kJobStateColumns) jobs[state] += row.Integer(first++);
 }
 
-SweepFigures QuerySweepFigures(SQLite::Database& db, std::size_t most_live) {
+SweepFigures QuerySweepFigures(Connection& db, std::size_t most_live) {
   SweepFigures figures;
   for (const char* const state : kSweepStateNames) figures.sweeps[state] = 0;
   RawStatement all(db,
@@ -57,7 +57,7 @@ absl::StatusOr<std::unique_ptr<SweepFiguresReader>> SweepFiguresReader::Open(
 }
 
 absl::StatusOr<SweepFigures> SweepFiguresReader::Read(std::size_t most_live) {
-  return connection_->Read([&](SQLite::Database& db) -> absl::StatusOr<SweepFigures> {
+  return connection_->Read([&](Connection& db) -> absl::StatusOr<SweepFigures> {
     return QuerySweepFigures(db, most_live);
   });
 }

@@ -76,7 +76,7 @@ v1::Sweep ReadSweep(const RawStatement& query, bool with_document, std::size_t& 
 }
 
 // Counts the sweep's own jobs by state. The views may show jobs of a later generation instead.
-void CountJobs(SQLite::Database& db, v1::Sweep& sweep) {
+void CountJobs(Connection& db, v1::Sweep& sweep) {
   const RowColumns& columns = ColumnsOf<v1::StateCounts>();
   RawStatement query(db, Concat("SELECT ", columns.sql(),
                                 ", epochs, epochs_done FROM sweep_counts WHERE sweep_id = ?"));
@@ -90,17 +90,16 @@ void CountJobs(SQLite::Database& db, v1::Sweep& sweep) {
 
 // Diverged jobs are few and have an index, so they are counted for all sweeps at once, or for
 // `sweep` alone.
-std::map<std::int64_t, std::uint64_t> CountDiverged(SQLite::Database& db,
+std::map<std::int64_t, std::uint64_t> CountDiverged(Connection& db,
                                                     std::optional<std::int64_t> sweep) {
-  SQLite::Statement query(db,
-                          "SELECT c.sweep_id, count(*) FROM jobs AS j INDEXED BY jobs_diverged "
-                          "CROSS JOIN sweep_jobs AS c USING (job_id) WHERE j.diverged = 1 AND "
-                          "j.trained AND (?1 IS NULL OR c.sweep_id = ?1) GROUP BY c.sweep_id");
-  if (sweep) query.bind(1, *sweep);
+  RawStatement query(db,
+                     "SELECT c.sweep_id, count(*) FROM jobs AS j INDEXED BY jobs_diverged "
+                     "CROSS JOIN sweep_jobs AS c USING (job_id) WHERE j.diverged = 1 AND "
+                     "j.trained AND (?1 IS NULL OR c.sweep_id = ?1) GROUP BY c.sweep_id");
+  if (sweep) query.Bind(1, *sweep);
   std::map<std::int64_t, std::uint64_t> counts;
-  while (query.executeStep()) {
-    counts[query.getColumn(0).getInt64()] =
-        static_cast<std::uint64_t>(query.getColumn(1).getInt64());
+  while (query.Step()) {
+    counts[query.Integer(0)] = static_cast<std::uint64_t>(query.Integer(1));
   }
   return counts;
 }
@@ -129,21 +128,20 @@ struct AttemptId {
   int number = 0;
 };
 
-absl::StatusOr<AttemptId> FindAttempt(SQLite::Database& db, std::int64_t job, int number) {
-  SQLite::Statement query(db,
-                          "SELECT attempt_id, number FROM v_attempts WHERE job_id = ?1 AND "
-                          "(?2 = 0 OR number = ?2) ORDER BY number DESC LIMIT 1");
-  query.bind(1, job);
-  query.bind(2, number);
-  if (query.executeStep())
-    return AttemptId{query.getColumn(0).getInt64(), query.getColumn(1).getInt()};
+absl::StatusOr<AttemptId> FindAttempt(Connection& db, std::int64_t job, int number) {
+  RawStatement query(db,
+                     "SELECT attempt_id, number FROM v_attempts WHERE job_id = ?1 AND "
+                     "(?2 = 0 OR number = ?2) ORDER BY number DESC LIMIT 1");
+  query.Bind(1, job);
+  query.Bind(2, std::int64_t{number});
+  if (query.Step()) return AttemptId{query.Integer(0), static_cast<int>(query.Integer(1))};
   if (number == 0) return absl::NotFoundError(Concat("job ", job, " has not been tried yet"));
   return absl::NotFoundError(Concat("job ", job, " has no attempt ", number));
 }
 
 }  // namespace
 
-absl::StatusOr<v1::ListSweepsResponse> QuerySweeps(SQLite::Database& db,
+absl::StatusOr<v1::ListSweepsResponse> QuerySweeps(Connection& db,
                                                    const v1::ListSweepsRequest& request) {
   absl::StatusOr<int> limit = PageLimit(request.page());
   if (!limit.ok()) return limit.status();
@@ -174,8 +172,7 @@ absl::StatusOr<v1::ListSweepsResponse> QuerySweeps(SQLite::Database& db,
   return response;
 }
 
-absl::StatusOr<v1::Sweep> QuerySweep(SQLite::Database& db, const std::string& sweep,
-                                     bool with_jobs) {
+absl::StatusOr<v1::Sweep> QuerySweep(Connection& db, const std::string& sweep, bool with_jobs) {
   absl::StatusOr<std::int64_t> id = FindSweep(db, sweep);
   if (!id.ok()) return id.status();
   RawStatement query(db, SelectSweeps(/*with_document=*/true, "sweep_id = ?"));
@@ -190,7 +187,7 @@ absl::StatusOr<v1::Sweep> QuerySweep(SQLite::Database& db, const std::string& sw
   return found;
 }
 
-std::vector<v1::Sweep> QuerySweepsOfJob(SQLite::Database& db, std::int64_t job_id, bool claimed) {
+std::vector<v1::Sweep> QuerySweepsOfJob(Connection& db, std::int64_t job_id, bool claimed) {
   RawStatement query(db,
                      "SELECT s.sweep_id, s.name, s.owner FROM sweep_jobs AS c JOIN sweeps AS s "
                      "USING (sweep_id) WHERE c.job_id = ?1 AND (c.claimed = 1 OR NOT ?2) AND "
@@ -207,14 +204,14 @@ std::vector<v1::Sweep> QuerySweepsOfJob(SQLite::Database& db, std::int64_t job_i
   return sweeps;
 }
 
-absl::StatusOr<v1::ListAttemptsResponse> QueryAttempts(SQLite::Database& db,
+absl::StatusOr<v1::ListAttemptsResponse> QueryAttempts(Connection& db,
                                                        const v1::ListAttemptsRequest& request) {
   return PageOfJobs<v1::ListAttemptsResponse>(
       db, request, " FROM v_attempts WHERE job_id = ?1 AND (?2 OR number > ?3) ORDER BY number",
       "n", [](const v1::AttemptRow& row) { return Concat(row.number()); });
 }
 
-absl::StatusOr<v1::ListWorkersResponse> QueryWorkers(SQLite::Database& db,
+absl::StatusOr<v1::ListWorkersResponse> QueryWorkers(Connection& db,
                                                      const v1::ListWorkersRequest& request) {
   const absl::StatusOr<int> limit = PageLimit(request.page());
   if (!limit.ok()) return limit.status();
@@ -243,23 +240,23 @@ absl::StatusOr<v1::ListWorkersResponse> QueryWorkers(SQLite::Database& db,
   return response;
 }
 
-absl::StatusOr<std::vector<v1::LogPart>> QueryLog(SQLite::Database& db, const std::string& job,
+absl::StatusOr<std::vector<v1::LogPart>> QueryLog(Connection& db, const std::string& job,
                                                   int attempt, std::uint64_t offset) {
   absl::StatusOr<std::int64_t> id = FindJob(db, job);
   if (!id.ok()) return id.status();
   absl::StatusOr<AttemptId> found = FindAttempt(db, *id, attempt);
   if (!found.ok()) return found.status();
-  SQLite::Statement query(db,
-                          "SELECT byte_offset, data FROM logs WHERE attempt_id = ? AND "
-                          "byte_offset + length(data) > ? ORDER BY byte_offset");
-  query.bind(1, found->id);
-  query.bind(2, static_cast<std::int64_t>(offset));
+  RawStatement query(db,
+                     "SELECT byte_offset, data FROM logs WHERE attempt_id = ? AND "
+                     "byte_offset + length(data) > ? ORDER BY byte_offset");
+  query.Bind(1, found->id);
+  query.Bind(2, static_cast<std::int64_t>(offset));
   std::vector<v1::LogPart> parts;
-  while (query.executeStep()) {
+  while (query.Step()) {
     v1::LogPart part;
     part.set_attempt(found->number);
-    const auto start = static_cast<std::uint64_t>(query.getColumn(0).getInt64());
-    const std::string data = query.getColumn(1).getString();
+    const auto start = static_cast<std::uint64_t>(query.Integer(0));
+    const std::string data = query.Bytes(1);
     const std::uint64_t skip = offset > start ? offset - start : 0;
     part.set_offset(start + skip);
     part.set_data(data.substr(skip));
