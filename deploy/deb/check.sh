@@ -83,7 +83,7 @@ boot() {
 }
 
 step "lintian"
-lintian --fail-on error --suppress-tags initial-upload-closes-no-bugs "$debs"/*.deb
+lintian --fail-on error,warning --suppress-tags initial-upload-closes-no-bugs "$debs"/*.deb
 [ -n "$previous" ] || repack_as_previous
 step "a fresh Debian $suite"
 mmdebstrap --quiet --variant=minbase "$suite" "$root" "$mirror"
