@@ -136,8 +136,8 @@ void AddSettle(Commands& commands) {
       "  pelab settle table1.claims.yaml --dry-run\n"
       "The sheet is registered first, so that seeds stored before it can be told apart. Each round "
       "gives the cells of all open claims their next seeds. The verdicts are valid whenever the "
-      "command stops; run it again to continue. Without --server, it starts a coordinator and a "
-      "worker, as pelab run does.");
+      "command stops; run it again to continue. It starts a coordinator and a worker if neither "
+      "--server nor PELAB_SERVER names a coordinator, and none serves the database.");
   app->add_option("SHEET", options->file,
                   "a claim sheet, or the name, number or hash of a registered one")
       ->required();

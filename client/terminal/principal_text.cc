@@ -56,7 +56,7 @@ Json PrincipalJson(const v1::Principal& principal, absl::Time now) {
           {"role", access::NameOf(principal.role())},
           {"state", PrincipalState(principal, now)},
           {"certificate_uri", has_certificate ? Json(principal.certificate_uri()) : Json(nullptr)},
-          {"created_at_ms", principal.created_at_ms()},
+          {"created_at_ms", NullIfNone(principal.created_at_ms())},
           {"expires_at_ms", NullIfNone(principal.expires_at_ms())},
           {"disabled", principal.disabled()},
           {"running_jobs", principal.running_jobs()},
@@ -112,7 +112,10 @@ std::string PrincipalText(const v1::Principal& principal, absl::Time now,
   table.AddRow({"name", principal.name()});
   table.AddRow({"role", access::NameOf(principal.role())});
   table.AddRow({"by", uri.empty() ? "token" : Concat("certificate ", uri)});
-  table.AddRow({"created", render::FormatTime(principal.created_at_ms())});
+  // Nobody created the principal of `pelab-server --token-file`.
+  if (principal.created_at_ms() != 0) {
+    table.AddRow({"created", render::FormatTime(principal.created_at_ms())});
+  }
   table.AddRow({"expires", EndText(principal)});
   table.AddRow({"state", PrincipalState(principal, now)});
   table.AddRow({"slots", UsedOf(principal.running_jobs(), limits.max_slots())});

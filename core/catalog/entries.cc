@@ -83,8 +83,9 @@ const std::vector<Entry>& Tasks() {
 const std::vector<Entry>& Protocols() {
   static const std::vector<Entry> entries = {
       {"clean", 0,
-       "what the paper describes, without the confounds of the authors' code: causal, padding "
-       "masked, exact labels; AdamW's betas stay the authors' (0.98, 0.9)",
+       "what the paper describes, without most confounds of the authors' code: causal, padding "
+       "masked, exact labels; AdamW's betas stay the authors' (0.98, 0.9), and the mean over "
+       "tokens is read",
        "arXiv 2505.13027, sections 3 and 4"},
       {"published", 0, "what the authors' released code does, switch by switch",
        "Deposit-Pattern-Research, trans.py, data-gen.py"},

@@ -28,8 +28,8 @@ inline bool IsDecided(Verdict verdict) {
 
 struct Judgement {
   Verdict verdict = Verdict::kUndecided;
-  // The logarithm of the e-value that the verdict met; if it is open, of the one that it would need
-  // as the next of the sheet.
+  // The natural logarithm of the e-value that was enough for the verdict. Of an open claim: of the
+  // e-value that would be enough if this claim were the next to be decided.
   double log_threshold = 0;
 };
 

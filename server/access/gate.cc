@@ -25,6 +25,8 @@ constexpr char kAuthorization[] = "authorization";
 constexpr absl::string_view kBearer = "Bearer ";
 constexpr absl::string_view kHealth = "/grpc.health.v1.Health/";
 constexpr absl::string_view kReflection = "/grpc.reflection.";
+constexpr char kWorkersToken[] =
+    "; `pelab admin principal add NAME --role worker --token-out FILE` makes a token for one";
 constexpr absl::string_view kUriScheme = "pelab://";
 constexpr absl::string_view kInProcess = "inproc";  // the peer of the coordinator's own pages
 
@@ -129,11 +131,12 @@ absl::Status Gate::Decide(absl::string_view path, const Proof& proof, store::Rec
 
 absl::Status Gate::MayCall(const store::Principal& principal, const Methods::Method& method) {
   if (!Suffices(principal.role, method.needs)) {
-    const std::string needed = NameOf(method.needs.role());
+    const v1::Role needed = method.needs.role();
     return absl::PermissionDeniedError(
         absl::StrCat(principal.name, " is ", principal.role == v1::ROLE_OPERATOR ? "an " : "a ",
                      NameOf(principal.role), "; ", method.name, " is for ",
-                     method.needs.role() == v1::ROLE_OPERATOR ? "an " : "a ", needed));
+                     needed == v1::ROLE_OPERATOR ? "an " : "a ", NameOf(needed),
+                     needed == v1::ROLE_WORKER ? kWorkersToken : ""));
   }
   // Operators import and maintain, and workers report: their calls follow from the work there is.
   if (principal.role == v1::ROLE_OPERATOR || principal.role == v1::ROLE_WORKER) {

@@ -110,7 +110,7 @@ void AddScheduler(Scrape& scrape, const sched::SchedulerFigures& figures) {
   }
   AddGpus(scrape, figures);
   auto seconds = scrape.Counter("pelab_gpu_seconds_total",
-                                "GPU seconds that ended attempts were charged to the principal.");
+                                "GPU seconds that the principal was charged for ended attempts.");
   for (const auto& [principal, used] : figures.gpu_seconds) {
     seconds.Add(used, {{"principal", principal}});
   }

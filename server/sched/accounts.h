@@ -69,7 +69,7 @@ class Accounts {
   // spent already when it is set is not reported.
   std::vector<const Account*> NewlySpent();
 
-  // GPU seconds that ended attempts were charged for, by principal.
+  // GPU seconds that each principal was charged for its attempts that have ended.
   std::map<std::string, double> GpuSeconds() const;
 
   // Whether some principal has a budget of GPU seconds. If none has, nobody need measure.

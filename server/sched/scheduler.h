@@ -122,8 +122,8 @@ struct SchedulerFigures {
   // cpu, gpu.
   std::map<std::string, std::size_t> waiting;
   std::vector<Worker> workers;  // those that are connected or have attempts
-  // GPU seconds that ended attempts were charged for, by principal. Attempts without an owner are
-  // charged to nobody.
+  // GPU seconds that each principal was charged for its attempts that have ended. Attempts without
+  // an owner are charged to nobody.
   std::map<std::string, double> gpu_seconds;
 };
 

@@ -28,10 +28,11 @@ class WatchHub {
   WatchHub(Snapshot snapshot, Version version);
   ~WatchHub();  // like Stop
 
-  // Returns a reactor for one WatchSweep call. gRPC and the hub share its ownership. If too many
-  // clients watch, the call ends with RESOURCE_EXHAUSTED. Thread-safe.
+  // Returns a reactor for one WatchSweep call. gRPC and the hub share its ownership. The call ends
+  // with OK when the sweep has ended, with the error of Snapshot, or with RESOURCE_EXHAUSTED if too
+  // many clients watch. Thread-safe.
   grpc::ServerWriteReactor<v1::SweepUpdate>* Watch(const std::string& sweep);
-  // Ends all streams with UNAVAILABLE, and the thread.
+  // Ends all streams with UNAVAILABLE, and the thread, and waits for it. For one thread.
   void Stop();
 
  private:

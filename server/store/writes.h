@@ -47,8 +47,8 @@ struct WorkerHello {
 };
 struct HeldStored {
   std::int64_t attempt_id = 0;
-  bool accepted = false;
-  std::uint64_t acknowledged = 0;
+  bool accepted = false;           // false: it is not open any more, or was another worker's
+  std::uint64_t acknowledged = 0;  // the sequence number of its last stored event
 };
 struct WorkerStored {
   std::string refused;  // the id is another principal's worker; nothing else is set then
@@ -173,7 +173,7 @@ struct RecordUpload {
   bool only_ask = false;               // whether it would be recorded; nothing is changed
 };
 struct UploadRecorded {
-  bool accepted = false;  // false: the attempt has ended or does not exist, or `full`
+  bool accepted = false;  // false: no open attempt has this id and token, or `full`
   bool full = false;      // the attempt has `most` other files already
 };
 // Records that a file which documents may name is complete on disk. It is kept for kFileTime, and
@@ -183,7 +183,7 @@ struct RecordFile {
   std::uint64_t bytes = 0;
   std::int64_t now = 0;
 };
-inline constexpr std::int64_t kFileTime = std::int64_t{24} * 3600 * 1000;
+inline constexpr std::int64_t kFileTime = std::int64_t{24} * 3600 * 1000;  // a day, in ms
 // Begins the time of recorded files anew, because a document that names them is about to be stored.
 struct RenewFiles {
   std::vector<std::string> sha256s;
@@ -201,6 +201,7 @@ struct FindUnused {
 struct DropCheckpoints {
   std::uint64_t bytes = 0;
 };
+// Of FindUnused: the hashes that no row refers to. Of DropCheckpoints: those of the deleted ones.
 struct Unused {
   std::vector<std::string> sha256s;
 };
@@ -295,8 +296,7 @@ struct WriteResult : WriteResultVariant {
   ~WriteResult();
 };
 
-// Whether the write may change as many jobs as fit into a slice, which takes the writer tens of
-// milliseconds.
+// Whether the write may change as many jobs as fit into a slice, which takes the writer 20 to 30 ms.
 bool IsLong(const Write& write);
 
 // Approximate memory that a write occupies; bounded queues count it.

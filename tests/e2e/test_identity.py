@@ -6,11 +6,12 @@ import json
 import os
 import pathlib
 import stat
+import subprocess
 import sys
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
-from pelab_harness import Case, tiny_sweep, trainer_environment, wait_until  # noqa: E402
+from pelab_harness import BIN, Case, tiny_sweep, trainer_environment, wait_until  # noqa: E402
 
 
 class IdentityTest(Case):
@@ -54,6 +55,17 @@ class IdentityTest(Case):
         self.assertEqual(self.query(
             "SELECT count(*) FROM v_attempts AS a JOIN v_attempts AS b ON a.attempt_id <> "
             "b.attempt_id AND a.started_at <= b.started_at AND b.started_at < a.ended_at"), [(0,)])
+
+        (self.folder / "root.token").write_text(root)
+        for turn in range(5):  # whichever direction of the session's stream ends first
+            refused = subprocess.run(
+                [BIN / "pelab-worker", "--server", self.socket, "--workdir",
+                 self.folder / f"root{turn}", "--token-file", self.folder / "root.token"],
+                stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60)
+            self.assertEqual(refused.returncode, 1, refused.stderr)
+            self.assertIn("root is an operator; Fleet/Session is for a worker; `pelab admin "
+                          "principal add NAME --role worker", refused.stderr)
+            self.assertNotIn("trying again", refused.stderr)
 
         denied = self.admin("principal", "list", token=alice, status=2)
         self.assertIn("alice is a submitter; Admin/ListPrincipals is for an operator",

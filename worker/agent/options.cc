@@ -204,7 +204,8 @@ void AddFlags(CLI::App& app, AgentOptions* options, Raw* raw) {
       ->capture_default_str();
   app.add_option("--attempt-timeout", raw->attempt_timeout,
                  "Stop a trainer that reported nothing for this long; its job is tried again. "
-                 "auto: 10 minutes, or 20 times its longest epoch if that is longer; off: never")
+                 "auto: 10 minutes, or 20 times its longest epoch or analysis if that is longer; "
+                 "off: never")
       ->type_name("TIME|auto|off")
       ->capture_default_str();
   app.add_option("--idle-exit", raw->idle_exit, "End after so long without a job. off: stay")

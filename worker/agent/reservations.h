@@ -19,7 +19,8 @@ class Reservations {
  public:
   // Waits until the slot and all directories are free, then takes all at once: a waiting caller
   // holds nothing. Returns false if `give_up` answers true first. Call Poke when the answer of
-  // `give_up` changes.
+  // `give_up` changes. It is asked again and again with the mutex held, so it must not block or use
+  // this object.
   bool Acquire(int slot, const std::vector<std::string>& directories,
                const std::function<bool()>& give_up) {
     MutexLock lock(&mutex_);

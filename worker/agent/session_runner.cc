@@ -18,7 +18,8 @@ namespace {
 
 constexpr absl::Duration kFullPause = absl::Milliseconds(100);
 constexpr absl::Duration kFirstReconnectPause = absl::Milliseconds(100);
-// How long to wait for the answer to Goodbye (the end of the stream).
+// How long to wait for the end of a stream: after Goodbye, and where one of its directions has ended
+// by itself. The other one brings the reason then, which a cancelled stream would not have.
 constexpr absl::Duration kFarewell = absl::Milliseconds(300);
 
 // Errors that a new connection does not fix.
@@ -185,7 +186,7 @@ absl::Status SessionRunner::RunConnection() {
     MutexLock lock(&mutex_);
     connection.close = true;
     const auto finished = [&] { return !connection.reading && !connection.writing; };
-    if (session_->said_goodbye()) mutex_.AwaitFor(finished, kFarewell);
+    if (why.ok()) mutex_.AwaitFor(finished, kFarewell);
     connection.abandoned = true;
     if (!finished()) connection.stream->Cancel();
   }

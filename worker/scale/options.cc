@@ -18,9 +18,10 @@ constexpr int kUsageExitCode = 2;
 
 constexpr char kFooter[] = R"(
 pelab-scale runs where sbatch does, such as on a login node, and asks the coordinator every few
-seconds how many jobs wait. Workers that it starts end by themselves when no job comes; it cancels
-an allocation only if its worker does not connect in time. It stores nothing: after a restart,
-squeue says what runs. Stopping it stops no worker.
+seconds how many jobs wait. Workers that it starts end by themselves when no job comes. It cancels
+an allocation only if its worker does not connect in time, or if it still waits when its queue is
+removed with --cancel-waiting. It stores nothing: after a restart, squeue says what runs. Stopping
+it stops no worker.
 
 Without a file it takes the queues from the coordinator, where `pelab alloc` manages them, and needs
 the role scaler. Every operator of the coordinator then decides the arguments of sbatch and the

@@ -36,7 +36,7 @@ class SweepFiguresReader {
   ~SweepFiguresReader();
 
   // Reads the counts that the store keeps for each sweep, so that the time depends on the number of
-  // sweeps and not on that of jobs. `most_live`: the length of `live`.
+  // sweeps and not on that of jobs. At most `most_live` sweeps are in `live`.
   absl::StatusOr<SweepFigures> Read(std::size_t most_live);
 
  private:

@@ -25,7 +25,8 @@ class TrainerError : public std::runtime_error {
   ErrorKind kind_;
 };
 
-// Thrown at a batch boundary after a stop was requested. Not an error: the exit status is 75.
+// Thrown after a stop was requested, between two batches or two parts of an evaluation or analysis.
+// Not an error: the exit status is 75.
 struct Stopped {};
 
 }  // namespace pelab::trainer

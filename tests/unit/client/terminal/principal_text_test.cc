@@ -12,6 +12,7 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 constexpr std::int64_t kMomentMs = 1'764'000'000'000;
 const absl::Time kMoment = absl::FromUnixMillis(kMomentMs);
@@ -79,6 +80,8 @@ TEST(PrincipalText, EveryPropertyOfOne) {
   EXPECT_THAT(alice, HasSubstr("priority   at most 5\n"));
   EXPECT_THAT(PrincipalText(Gpu01(), kMoment, {}),
               HasSubstr("by         certificate pelab://worker/gpu01\n"));
+  EXPECT_THAT(alice, HasSubstr("created    2025-11-24 15:59:59 UTC\n"));
+  EXPECT_THAT(PrincipalText(Gpu01(), kMoment, {}), Not(HasSubstr("created")));
 }
 
 TEST(PrincipalText, JsonHasNullForWhatThereIsNot) {
@@ -89,7 +92,8 @@ TEST(PrincipalText, JsonHasNullForWhatThereIsNot) {
             R"("gpu_seconds_used":5400.0,"gpu_seconds":36000.0,"share":2.0,"max_priority":5})");
   const render::Json worker = PrincipalJson(Gpu01(), kMoment);
   EXPECT_EQ(worker["certificate_uri"], "pelab://worker/gpu01");
-  for (const char* none : {"expires_at_ms", "max_slots", "max_queued", "gpu_seconds"}) {
+  for (const char* none :
+       {"created_at_ms", "expires_at_ms", "max_slots", "max_queued", "gpu_seconds"}) {
     EXPECT_TRUE(worker[none].is_null()) << none;
   }
   EXPECT_EQ(worker["share"], 1.0);
