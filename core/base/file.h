@@ -28,8 +28,8 @@ absl::Status ReadPieces(int fd, absl::string_view path,
 std::optional<std::uint64_t> BytesOf(int fd);
 
 // Replaces the whole of `path`, or leaves it unchanged: writes a temporary file beside it, then
-// fsync, rename, and fsync of the directory. If only the last of these fails, `path` is new although
-// an error is returned. The umask reduces `mode`, here and below.
+// fsync, rename, and fsync of the directory. If only the last one fails, `path` is new although an
+// error is returned. The umask reduces `mode`, here and below.
 absl::Status WriteFileAtomically(const std::string& path, absl::string_view data,
                                  unsigned mode = 0644);
 

@@ -18,8 +18,8 @@ namespace {
 
 constexpr absl::Duration kFullPause = absl::Milliseconds(100);
 constexpr absl::Duration kFirstReconnectPause = absl::Milliseconds(100);
-// How long to wait for the end of a stream: after Goodbye, and where one of its directions has ended
-// by itself. The other one brings the reason then, which a cancelled stream would not have.
+// How long to wait for the end of a stream: after Goodbye, and if one of its directions has ended
+// by itself. The other one then brings the reason, which a cancelled stream would not have.
 constexpr absl::Duration kFarewell = absl::Milliseconds(300);
 
 // Errors that a new connection does not fix.
