@@ -37,6 +37,7 @@ class Connection {
   static std::unique_ptr<Connection> Over(std::unique_ptr<SQLite::Database> db);
 
   SQLite::Database& db() { return *db_; }
+  // NOLINTNEXTLINE(google-explicit-constructor): queries without a RawStatement take the database.
   operator SQLite::Database&() { return *db_; }
   StatementCache& statements() { return statements_; }
 

@@ -31,7 +31,7 @@ class RawStatement {
       : db_(connection.db().getHandle()),
         cache_(&connection.statements()),
         sql_(std::move(sql)),
-        statement_(cache_->Take(sql_)) {
+        statement_(connection.statements().Take(sql_)) {
     if (statement_ == nullptr) statement_ = Prepare(sql_);
   }
   ~RawStatement() {

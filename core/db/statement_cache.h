@@ -21,8 +21,8 @@ using StatementPtr = std::unique_ptr<sqlite3_stmt, FinalizeStatement>;
 
 class StatementCache {
  public:
-  static constexpr std::size_t kMost = 48;                // statements; the oldest go first
-  static constexpr std::size_t kLongestText = 16 * 1024;  // a longer query comes but once
+  static constexpr std::size_t kMost = 48;            // statements; the oldest go first
+  static constexpr std::size_t kLongestText = 16384;  // bytes; a longer query comes but once
 
   // A statement of this text that nobody uses, reset and without values; null if there is none.
   StatementPtr Take(const std::string& sql) {
