@@ -201,7 +201,7 @@ struct FindUnused {
 struct DropCheckpoints {
   std::uint64_t bytes = 0;
 };
-// Of FindUnused: the hashes that no row refers to. Of DropCheckpoints: those of the deleted ones.
+// FindUnused gives the hashes that no row refers to, DropCheckpoints those of deleted checkpoints.
 struct Unused {
   std::vector<std::string> sha256s;
 };
