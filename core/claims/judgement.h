@@ -28,8 +28,8 @@ inline bool IsDecided(Verdict verdict) {
 
 struct Judgement {
   Verdict verdict = Verdict::kUndecided;
-  // The natural logarithm of the e-value that was enough for the verdict. Of an open claim: of the
-  // e-value that would be enough if this claim were the next to be decided.
+  // The natural logarithm of the e-value that was enough for the verdict. While the claim is open,
+  // that of the e-value which would be enough if this claim were the next to be decided.
   double log_threshold = 0;
 };
 

@@ -77,7 +77,7 @@ std::vector<SweepJob> JobsOfSweep(Database& db, std::int64_t sweep_id, std::int6
 // none.
 std::int64_t ConfigurationWith(Database& db, const std::string& spec_template);
 
-// How many jobs the writer looks at in a slice, and how many it changes: in 20 to 30 ms.
+// A slice looks at most at so many jobs and changes at most so many, which takes 20 to 30 ms.
 inline constexpr int kScannedJobs = 2000;
 inline constexpr int kChangedJobs = 200;
 

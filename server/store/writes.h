@@ -296,7 +296,7 @@ struct WriteResult : WriteResultVariant {
   ~WriteResult();
 };
 
-// Whether the write may change as many jobs as fit into a slice, in 20 to 30 ms.
+// Whether the write may change as many jobs as fit into a slice. It takes 20 to 30 ms then.
 bool IsLong(const Write& write);
 
 // Approximate memory that a write occupies; bounded queues count it.

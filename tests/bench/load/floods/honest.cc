@@ -68,7 +68,7 @@ bool HonestWorker::MendSession() {
   const std::int64_t began = Now();
   const Latencies unanswered = fleet_->Unanswered();
   earlier_.Merge(TakeOfSession());
-  // A session may end before its welcome too. What is not answered is measured.
+  // A session may end before its welcome too. Heartbeats and events without an answer are measured.
   const absl::Time end = absl::Now() + kReconnectTime;
   while (absl::IsUnavailable(Connect()) && absl::Now() < end) absl::SleepFor(kReconnectPause);
   const double took = static_cast<double>(Now() - began) / 1e6;
