@@ -1,6 +1,5 @@
 // pelab-server: connects the coordinator to a command line, signals and a log.
 #include <grpc/support/log.h>
-#include <spdlog/spdlog.h>
 #include <sqlite3.h>
 #include <sys/stat.h>
 
@@ -13,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/synchronization/mutex.h"
+#include "core/base/log.h"
 #include "core/base/logging.h"
 #include "core/base/mutex.h"
 #include "core/base/service_notify.h"

@@ -306,6 +306,14 @@ class RemoteCoordinator final : public Coordinator, private db::RowReader {
     if (!status.ok()) return status;
     return response;
   }
+  // Converts the end of a stream that this client did not cancel. If the coordinator cancelled it,
+  // the principal may not make the call any more, which another call is told with the reason, or
+  // this client was too slow.
+  absl::Status ConvertEnd(const grpc::Status& status) {
+    if (status.error_code() != grpc::StatusCode::CANCELLED) return Convert(status);
+    PELAB_RETURN_IF_ERROR(WhoAmI().status());
+    return absl::AbortedError(Concat("the coordinator at ", address_, " ended this call"));
+  }
   template <typename Message, typename Stream>
   absl::Status ReadStream(grpc::ClientContext& context, Stream& stream,
                           const std::function<void(const Message&)>& on_message,
@@ -316,22 +324,18 @@ class RemoteCoordinator final : public Coordinator, private db::RowReader {
     if (canceller != nullptr) canceller->Set(nullptr);
     const grpc::Status status = stream.Finish();
     if (canceller != nullptr && canceller->cancelled()) return absl::CancelledError("stopped");
-    return Convert(status);
+    return ConvertEnd(status);
   }
   // Reads until the end, or until `on_message` returns an error; returns that error.
   template <typename Message, typename Stream>
   absl::Status ReadAll(grpc::ClientContext& context, Stream& stream,
                        const std::function<absl::Status(const Message&)>& on_message) {
     absl::Status stopped;
-    const absl::Status status = ReadStream<Message>(
-        context, stream,
-        [&](const Message& message) {
-          if (!stopped.ok()) return;
-          stopped = on_message(message);
-          if (!stopped.ok()) context.TryCancel();
-        },
-        nullptr);
-    return stopped.ok() ? status : stopped;
+    Message message;
+    while (stopped.ok() && stream.Read(&message)) stopped = on_message(message);
+    if (!stopped.ok()) context.TryCancel();
+    const grpc::Status status = stream.Finish();
+    return stopped.ok() ? ConvertEnd(status) : stopped;
   }
   // Sends all parts. If the coordinator ends the stream early, its answer is returned.
   template <typename Part, typename Stream>
@@ -344,8 +348,8 @@ class RemoteCoordinator final : public Coordinator, private db::RowReader {
     } else if (sent != broken) {
       context.TryCancel();
     }
-    const absl::Status answered = Convert(stream.Finish());
-    return sent.ok() || sent == broken ? answered : sent;
+    const grpc::Status answered = stream.Finish();
+    return sent.ok() || sent == broken ? ConvertEnd(answered) : sent;
   }
   absl::Status ReadLog(const std::string& job, int attempt, bool follow,
                        const std::function<void(const v1::LogPart&)>& on_part,

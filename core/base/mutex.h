@@ -24,8 +24,8 @@ class ABSL_LOCKABLE Mutex {
   }
 
   // Waits until `predicate()` is true; the caller holds the mutex. The predicate is evaluated under
-  // the mutex, after other threads unlock it, so the data it reads may only change under this
-  // mutex.
+  // the mutex, after other threads unlock it or wait, so the data it reads may only change under
+  // this mutex.
   template <typename Predicate>
   void Await(const Predicate& predicate) {
     AwaitFor(predicate, absl::InfiniteDuration());
@@ -36,8 +36,10 @@ class ABSL_LOCKABLE Mutex {
   bool AwaitFor(const Predicate& predicate, absl::Duration timeout) {
     const auto begin = std::chrono::steady_clock::now();
     std::unique_lock<std::mutex> lock(mutex_, std::adopt_lock);
-    ++waiters_;
     bool holds = predicate();
+    // To wait is to unlock: another waiter may wait for what the caller has just changed.
+    if (!holds && waiters_ > 0) changed_.notify_all();
+    ++waiters_;
     while (!holds) {
       const absl::Duration left =
           timeout - absl::FromChrono(std::chrono::steady_clock::now() - begin);

@@ -1,6 +1,5 @@
 #include "core/base/service_notify.h"
 
-#include <spdlog/spdlog.h>
 #include <sys/socket.h>
 #include <sys/time.h>
 #include <sys/un.h>
@@ -16,6 +15,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
+#include "core/base/log.h"
 #include "core/base/status.h"
 #include "core/base/unique_fd.h"
 

@@ -1,10 +1,9 @@
 #include "core/http/connection_pool.h"
 
-#include <spdlog/spdlog.h>
-
 #include <system_error>
 
 #include "absl/time/clock.h"
+#include "core/base/log.h"
 
 namespace pelab::http {
 namespace {

@@ -1,7 +1,6 @@
 #include "core/rpc/secrets.h"
 
 #include <openssl/crypto.h>
-#include <spdlog/spdlog.h>
 #include <sys/stat.h>
 
 #include <algorithm>
@@ -11,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "core/base/file.h"
+#include "core/base/log.h"
 #include "core/base/status.h"
 
 namespace pelab::rpc {

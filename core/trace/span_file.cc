@@ -2,7 +2,6 @@
 
 #include <pthread.h>
 #include <signal.h>
-#include <spdlog/spdlog.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -12,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "core/base/build_info.h"
 #include "core/base/file.h"
+#include "core/base/log.h"
 #include "core/base/regular_file.h"
 #include "core/base/status.h"
 

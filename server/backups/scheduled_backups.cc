@@ -1,6 +1,5 @@
 #include "server/backups/scheduled_backups.h"
 
-#include <spdlog/spdlog.h>
 #include <sys/stat.h>
 
 #include <algorithm>
@@ -10,6 +9,7 @@
 
 #include "core/base/file.h"
 #include "core/base/ids.h"
+#include "core/base/log.h"
 #include "core/base/status.h"
 
 namespace pelab::backups {

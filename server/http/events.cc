@@ -1,11 +1,10 @@
 #include "server/http/events.h"
 
-#include <spdlog/spdlog.h>
-
 #include <algorithm>
 #include <utility>
 
 #include "core/base/ids.h"
+#include "core/base/log.h"
 #include "core/base/strings.h"
 #include "server/limits.h"
 

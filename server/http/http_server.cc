@@ -1,12 +1,12 @@
 #include "server/http/http_server.h"
 
 #include <httplib.h>
-#include <spdlog/spdlog.h>
 
 #include <algorithm>
 #include <exception>
 #include <utility>
 
+#include "core/base/log.h"
 #include "core/base/status.h"
 #include "core/base/strings.h"
 #include "core/base/utf8.h"

@@ -1,7 +1,5 @@
 #include "server/http/writing.h"
 
-#include <spdlog/spdlog.h>
-
 #include <utility>
 
 #include "absl/strings/ascii.h"
@@ -10,6 +8,7 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "core/base/json_text.h"
+#include "core/base/log.h"
 #include "core/base/strings.h"
 #include "core/render/text.h"
 #include "server/http/actions.h"

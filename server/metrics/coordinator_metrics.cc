@@ -1,12 +1,11 @@
 #include "server/metrics/coordinator_metrics.h"
 
-#include <spdlog/spdlog.h>
-
 #include <filesystem>
 #include <system_error>
 
 #include "core/access/certificate_end.h"
 #include "core/base/file.h"
+#include "core/base/log.h"
 #include "core/base/strings.h"
 #include "core/metrics/disks.h"
 #include "migrations/schema.h"

@@ -1,12 +1,11 @@
 #include "server/notify/notifier.h"
 
-#include <spdlog/spdlog.h>
-
 #include <algorithm>
 #include <utility>
 #include <variant>
 
 #include "core/base/ids.h"
+#include "core/base/log.h"
 #include "core/base/status.h"
 #include "core/base/strings.h"
 

@@ -3,7 +3,6 @@
 // daemon is alive, but the part of it that runs trainers may hang. Time in which this process stood
 // still, or could store nothing, counts against nobody. The attempts of a worker that has ended, or
 // is said to be gone, end at once.
-#include <spdlog/spdlog.h>
 
 #include <algorithm>
 #include <map>
@@ -12,6 +11,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "core/base/log.h"
 #include "server/sched/scheduler.h"
 
 namespace pelab::sched {

@@ -1,11 +1,10 @@
 #include "server/sched/scheduler.h"
 
-#include <spdlog/spdlog.h>
-
 #include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "core/base/log.h"
 
 namespace pelab::sched {
 namespace {

@@ -1,12 +1,11 @@
 #include "server/service/artifact_collector.h"
 
-#include <spdlog/spdlog.h>
-
 #include <algorithm>
 #include <utility>
 #include <variant>
 
 #include "absl/time/clock.h"
+#include "core/base/log.h"
 #include "server/service/blocking.h"
 
 namespace pelab::service {

@@ -1,10 +1,10 @@
 #include "server/service/expander.h"
 
 #include <pthread.h>
-#include <spdlog/spdlog.h>
 
 #include <utility>
 
+#include "core/base/log.h"
 #include "core/base/log_scope.h"
 #include "core/base/mutex.h"
 #include "core/experiment/cell_maker.h"

@@ -1,7 +1,6 @@
 #include "server/service/maintenance_service.h"
 
 #include <fcntl.h>
-#include <spdlog/spdlog.h>
 #include <sys/stat.h>
 
 #include <cerrno>
@@ -14,6 +13,7 @@
 #include "core/base/clock.h"
 #include "core/base/file.h"
 #include "core/base/ids.h"
+#include "core/base/log.h"
 #include "core/base/regular_file.h"
 #include "core/base/status.h"
 #include "core/rpc/status.h"

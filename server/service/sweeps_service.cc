@@ -1,7 +1,5 @@
 #include "server/service/sweeps_service.h"
 
-#include <spdlog/spdlog.h>
-
 #include <cstdint>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -12,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "core/base/log.h"
 #include "core/base/log_scope.h"
 #include "core/base/sha256.h"
 #include "core/base/status.h"

@@ -1,13 +1,12 @@
 #include "server/service/worker_session.h"
 
-#include <spdlog/spdlog.h>
-
 #include <algorithm>
 #include <cstdint>
 #include <map>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "core/base/log.h"
 #include "core/base/log_scope.h"
 #include "server/limits.h"
 #include "server/service/check_text.h"

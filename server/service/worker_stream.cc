@@ -1,11 +1,11 @@
 #include "server/service/worker_stream.h"
 
 #include <google/protobuf/arena.h>
-#include <spdlog/spdlog.h>
 
 #include <cstddef>
 #include <utility>
 
+#include "core/base/log.h"
 #include "core/base/mutex.h"
 #include "core/rpc/status.h"
 #include "server/limits.h"

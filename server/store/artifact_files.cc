@@ -1,7 +1,6 @@
 #include "server/store/artifact_files.h"
 
 #include <fcntl.h>
-#include <spdlog/spdlog.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -19,6 +18,7 @@
 #include "absl/time/clock.h"
 #include "core/base/file.h"
 #include "core/base/ids.h"
+#include "core/base/log.h"
 #include "core/base/regular_file.h"
 #include "core/base/status.h"
 #include "core/base/utf8.h"

@@ -1,12 +1,12 @@
 #include "server/store/database.h"
 
 #include <google/protobuf/descriptor.h>
-#include <spdlog/spdlog.h>
 #include <sqlite3.h>
 
 #include <stdexcept>
 
 #include "absl/strings/str_cat.h"
+#include "core/base/log.h"
 #include "core/base/status.h"
 #include "migrations/migrate.h"
 #include "migrations/schema.h"

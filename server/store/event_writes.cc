@@ -1,11 +1,11 @@
 // The events of an attempt: fencing, sequence numbers, and checks of their content.
-#include <spdlog/spdlog.h>
 
 #include <cstdint>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "core/base/json_text.h"
+#include "core/base/log.h"
 #include "core/base/utf8.h"
 #include "core/event/check.h"
 #include "core/event/enums.h"

@@ -1,13 +1,13 @@
 #include "server/store/writer.h"
 
 #include <pthread.h>
-#include <spdlog/spdlog.h>
 
 #include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "core/base/clock.h"
+#include "core/base/log.h"
 #include "core/base/mutex.h"
 
 namespace pelab::store {

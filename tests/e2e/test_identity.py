@@ -74,7 +74,20 @@ class IdentityTest(Case):
         self.assertIn("gpu01 is a worker",
                       self.ok(self.pelab("jobs", env={"PELAB_TOKEN": worker}), 2).stderr)
         self.assertIn("alice", self.admin("principal", "list", token=root).stdout)
+        # A stream that is open when its principal is disabled ends with the reason.
+        self.admin("principal", "disable", "gpu01", token=root)
+        worker_log = next(self.folder.glob("pelab-worker.*.log"))
+        wait_until(lambda: "principal gpu01 is disabled;" in worker_log.read_text(),
+                   30, "the worker to be told")
+        waits = self.write("waits.yaml", tiny_sweep(name="waits", epochs=2, seeds="[7]"))
+        self.ok(self.pelab("submit", waits, "--token-file", self.folder / "alice.token"))
+        watch = self.spawn("pelab", "--server", self.socket, "status", "waits", "--watch",
+                           "--token-file", self.folder / "alice.token", log="watch.log")
+        log = self.folder / "watch.log"
+        wait_until(lambda: "waits: 0/" in log.read_text(), 20, "the watch")
         self.admin("principal", "disable", "alice", token=root)
+        self.assertEqual(watch.wait(20), 2, log.read_text())
+        self.assertIn("principal alice is disabled", log.read_text())
         gone = self.ok(self.pelab("status", env={"PELAB_TOKEN": alice}), 2)
         self.assertIn("principal alice is disabled", gone.stderr)
 

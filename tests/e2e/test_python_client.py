@@ -235,6 +235,20 @@ class Package(TrainedCase):
             coordinator.results()
         self.assertEqual(str(raised.exception), f"lost the coordinator at {self.socket}")
 
+    def test_a_watch_ends_with_its_principal(self):
+        self.server()
+        tokens = [self.folder / "root.token", self.folder / "bob.token"]
+        for name, role, token in zip(("root", "bob"), ("operator", "reader"), tokens):
+            self.ok(self.pelab("admin", "principal", "add", name, "--role", role, "--token-out",
+                               token, *(() if name == "root" else ("--token-file", tokens[0]))))
+        self.submit(tiny_sweep(name="waits", seeds="[3]"), "--token-file", tokens[0])
+        with pelab.connect(self.socket, token_file=tokens[1]) as coordinator:
+            snapshots = coordinator.watch("waits")
+            self.assertIn("waits", str(next(snapshots)))
+            self.ok(self.pelab("admin", "principal", "disable", "bob", "--token-file", tokens[0]))
+            with self.assertRaisesRegex(pelab.PelabError, "principal bob is disabled"):
+                list(snapshots)
+
     def test_files_that_are_not_read(self):
         with self.assertRaises(pelab.NotFound) as raised:
             pelab.open(self.folder / "none.db")

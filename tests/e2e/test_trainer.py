@@ -376,6 +376,15 @@ class Others(TrainerCase):
         self.assertEqual(capabilities["trainer"],
                          self.run_job(document(train={"epochs": 1}))[0]["trainer"])
 
+    def test_libraries_begin_once(self):
+        """A trainer that chooses other kernels of OpenBLAS restarts before LibTorch begins."""
+        environment = {name: value for name, value in os.environ.items()
+                       if name != "OPENBLAS_CORETYPE"}
+        begun = subprocess.run([TRAINER, "--version"], capture_output=True, text=True, timeout=60,
+                               env={**environment, "LD_DEBUG": "files"})
+        self.assertEqual(begun.returncode, 0)
+        self.assertEqual(len(re.findall(r"calling init: .*libtorch_cpu", begun.stderr)), 1)
+
     def test_help_and_version(self):
         self.assertIn("--checkpoint-seconds", self.trainer("--help"))
         self.assertRegex(self.trainer("--version"),

@@ -4,7 +4,6 @@
 //   sim --seeds 0..1999             many, until one fails
 //   sim --seed 1234 --trace         one, with every step printed
 //   sim --seeds 0..99 --plant NAME  with a planted bug of tests/sim/journal.h
-#include <spdlog/spdlog.h>
 
 #include <CLI/CLI.hpp>
 #include <cstdint>
@@ -16,6 +15,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/time/clock.h"
+#include "core/base/log.h"
 #include "tests/sim/history.h"
 
 namespace pelab::sim {

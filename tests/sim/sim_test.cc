@@ -1,13 +1,13 @@
 // Tests the simulation itself: a seed determines a history, everything that it is meant to try does
 // happen, and it finds planted bugs.
 #include <gtest/gtest.h>
-#include <spdlog/spdlog.h>
 
 #include <cstdint>
 #include <optional>
 #include <string>
 
 #include "absl/strings/match.h"
+#include "core/base/log.h"
 #include "tests/sim/history.h"
 
 namespace pelab::sim {

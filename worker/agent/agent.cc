@@ -1,6 +1,5 @@
 #include "worker/agent/agent.h"
 
-#include <spdlog/spdlog.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -16,6 +15,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/base/clock.h"
+#include "core/base/log.h"
 #include "core/base/log_scope.h"
 #include "core/base/mutex.h"
 #include "core/base/status.h"

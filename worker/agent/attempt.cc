@@ -1,7 +1,6 @@
 #include "worker/agent/attempt.h"
 
 #include <signal.h>
-#include <spdlog/spdlog.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -11,6 +10,7 @@
 #include "absl/time/clock.h"
 #include "core/base/file.h"
 #include "core/base/ids.h"
+#include "core/base/log.h"
 #include "core/base/mutex.h"
 #include "core/base/status.h"
 #include "core/base/utf8.h"

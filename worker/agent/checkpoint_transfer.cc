@@ -1,6 +1,5 @@
 #include "worker/agent/checkpoint_transfer.h"
 
-#include <spdlog/spdlog.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -14,6 +13,7 @@
 #include "absl/time/clock.h"
 #include "core/base/file.h"
 #include "core/base/ids.h"
+#include "core/base/log.h"
 #include "core/base/regular_file.h"
 #include "core/base/sha256.h"
 #include "core/base/status.h"

@@ -1,7 +1,6 @@
 #include "worker/agent/file_cache.h"
 
 #include <fcntl.h>
-#include <spdlog/spdlog.h>
 #include <sys/stat.h>
 
 #include <cerrno>
@@ -13,6 +12,7 @@
 #include "absl/status/statusor.h"
 #include "core/base/file.h"
 #include "core/base/hashing.h"
+#include "core/base/log.h"
 #include "core/base/status.h"
 
 namespace pelab::agent {

@@ -1,12 +1,11 @@
 #include "worker/agent/gpu_faults.h"
 
-#include <spdlog/spdlog.h>
-
 #include <algorithm>
 #include <array>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "core/base/log.h"
 #include "worker/agent/loads.h"
 
 namespace pelab::agent {

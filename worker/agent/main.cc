@@ -1,9 +1,9 @@
 // pelab-worker: the daemon on each host that trains.
-#include <spdlog/spdlog.h>
 
 #include <iostream>
 #include <string>
 
+#include "core/base/log.h"
 #include "core/base/logging.h"
 #include "core/base/service_notify.h"
 #include "core/base/shutdown.h"

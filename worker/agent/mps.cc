@@ -1,7 +1,6 @@
 #include "worker/agent/mps.h"
 
 #include <fcntl.h>
-#include <spdlog/spdlog.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -11,6 +10,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/base/file.h"
+#include "core/base/log.h"
 #include "core/base/process.h"
 #include "core/base/status.h"
 #include "core/rpc/token_variable.h"

@@ -1,7 +1,6 @@
 #include "worker/agent/preloaded_trainer.h"
 
 #include <poll.h>
-#include <spdlog/spdlog.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -19,6 +18,7 @@
 #include "absl/strings/string_view.h"
 #include "core/base/clock.h"
 #include "core/base/file.h"
+#include "core/base/log.h"
 #include "core/base/status.h"
 #include "core/base/trace_context.h"
 #include "core/base/utf8.h"

@@ -1,11 +1,10 @@
 #include "worker/agent/session.h"
 
-#include <spdlog/spdlog.h>
-
 #include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "core/base/log.h"
 #include "core/base/status.h"
 #include "worker/agent/limits.h"
 

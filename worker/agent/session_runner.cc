@@ -1,7 +1,5 @@
 #include "worker/agent/session_runner.h"
 
-#include <spdlog/spdlog.h>
-
 #include <algorithm>
 #include <memory>
 #include <thread>
@@ -9,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/base/ids.h"
+#include "core/base/log.h"
 #include "core/base/mutex.h"
 #include "core/rpc/backoff.h"
 #include "worker/agent/limits.h"
@@ -18,9 +17,11 @@ namespace {
 
 constexpr absl::Duration kFullPause = absl::Milliseconds(100);
 constexpr absl::Duration kFirstReconnectPause = absl::Milliseconds(100);
-// How long to wait for the end of a stream: after Goodbye, and if one of its directions has ended
-// by itself. The other one then brings the reason, which a cancelled stream would not have.
+// How long to wait for the end of a stream after Goodbye.
 constexpr absl::Duration kFarewell = absl::Milliseconds(300);
+// How long to wait if one direction of a stream has ended by itself. The other one follows and
+// brings the reason, which a cancelled stream would not have. A busy host may need seconds for it.
+constexpr absl::Duration kReason = absl::Seconds(10);
 
 // Errors that a new connection does not fix.
 bool IsFinal(const absl::Status& status) {
@@ -97,11 +98,14 @@ std::string SessionRunner::Why(const absl::Status& status) const {
 }
 
 void SessionRunner::ReportBroken(const absl::Status& status) {
-  if (!reported_away_) {
-    spdlog::warn("no session with the coordinator at {}: {}; trying again", address_, Why(status));
+  // A session that ended is followed by the reason, such as a token that was taken back.
+  const std::string why = Why(status);
+  if (!reported_away_ || why != reported_why_) {
+    spdlog::warn("no session with the coordinator at {}: {}; trying again", address_, why);
     spdlog::debug("{}", status.ToString());
   }
   reported_away_ = true;
+  reported_why_ = why;
 }
 
 absl::Status SessionRunner::Run() {
@@ -185,8 +189,12 @@ absl::Status SessionRunner::RunConnection() {
   {
     MutexLock lock(&mutex_);
     connection.close = true;
+    const bool goodbye = session_->said_goodbye();
     const auto finished = [&] { return !connection.reading && !connection.writing; };
-    if (why.ok()) mutex_.AwaitFor(finished, kFarewell);
+    const auto over = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+      return finished() || (shutdown_ && !goodbye);
+    };
+    if (why.ok()) mutex_.AwaitFor(over, goodbye ? kFarewell : kReason);
     connection.abandoned = true;
     if (!finished()) connection.stream->Cancel();
   }

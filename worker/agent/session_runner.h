@@ -57,6 +57,7 @@ class SessionRunner {
   const Clock* const clock_;
   const std::string address_;
   bool reported_away_ = false;
+  std::string reported_why_;  // of the last failed connection
   bool ever_welcomed_ = false;
   bool shutting_down_ = false;  // Run's thread has called on_session_thread
   std::function<absl::Duration()> tend_;

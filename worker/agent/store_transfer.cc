@@ -1,7 +1,6 @@
 #include "worker/agent/store_transfer.h"
 
 #include <fcntl.h>
-#include <spdlog/spdlog.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -13,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "core/base/file.h"
 #include "core/base/ids.h"
+#include "core/base/log.h"
 #include "core/base/regular_file.h"
 #include "core/base/sha256.h"
 #include "core/base/status.h"

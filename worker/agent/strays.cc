@@ -1,7 +1,6 @@
 #include "worker/agent/strays.h"
 
 #include <signal.h>
-#include <spdlog/spdlog.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -20,6 +19,7 @@
 #include "absl/time/clock.h"
 #include "core/base/file.h"
 #include "core/base/ids.h"
+#include "core/base/log.h"
 #include "core/base/orphans.h"
 #include "core/base/status.h"
 #include "core/base/unique_fd.h"

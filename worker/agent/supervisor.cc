@@ -1,11 +1,10 @@
 #include "worker/agent/supervisor.h"
 
-#include <spdlog/spdlog.h>
-
 #include <algorithm>
 #include <utility>
 
 #include "core/base/file.h"
+#include "core/base/log.h"
 #include "core/base/status.h"
 #include "worker/agent/packs.h"
 

@@ -1,7 +1,5 @@
 #include "worker/agent/trainer_run.h"
 
-#include <spdlog/spdlog.h>
-
 #include <algorithm>
 #include <cstddef>
 #include <utility>
@@ -10,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "core/base/file.h"
+#include "core/base/log.h"
 #include "core/base/status.h"
 #include "core/rpc/token_variable.h"
 #include "worker/agent/strays.h"

@@ -1,7 +1,6 @@
 #include "worker/agent/trainer_trace.h"
 
 #include <signal.h>
-#include <spdlog/spdlog.h>
 
 #include <string>
 #include <utility>
@@ -11,6 +10,7 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "core/base/log.h"
 #include "core/base/status.h"
 #include "core/event/enums.h"
 

@@ -1,7 +1,6 @@
 #include "worker/agent/work_dir.h"
 
 #include <fcntl.h>
-#include <spdlog/spdlog.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 
@@ -20,6 +19,7 @@
 #include "core/base/file.h"
 #include "core/base/ids.h"
 #include "core/base/json_text.h"
+#include "core/base/log.h"
 #include "core/base/status.h"
 #include "worker/agent/limits.h"
 

@@ -1,11 +1,11 @@
 #include "worker/scale/coordinator_client.h"
 
 #include <grpcpp/grpcpp.h>
-#include <spdlog/spdlog.h>
 
 #include <chrono>
 #include <utility>
 
+#include "core/base/log.h"
 #include "core/base/status.h"
 #include "core/base/strings.h"
 #include "core/queues/settings.h"

@@ -1,7 +1,5 @@
 #include "worker/scale/run.h"
 
-#include <spdlog/spdlog.h>
-
 #include <algorithm>
 #include <iostream>
 #include <memory>
@@ -10,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/base/clock.h"
+#include "core/base/log.h"
 #include "core/base/status.h"
 #include "core/base/utf8.h"
 #include "core/queues/queues_file.h"

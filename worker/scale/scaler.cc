@@ -1,10 +1,9 @@
 #include "worker/scale/scaler.h"
 
-#include <spdlog/spdlog.h>
-
 #include <algorithm>
 #include <utility>
 
+#include "core/base/log.h"
 #include "core/base/status.h"
 
 namespace pelab::scale {

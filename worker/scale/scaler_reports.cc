@@ -1,10 +1,10 @@
 // What the scaler tells the coordinator, and takes from it: queues, pauses, workers that are gone.
-#include <spdlog/spdlog.h>
 
 #include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "core/base/log.h"
 #include "core/base/status.h"
 #include "worker/scale/scaler.h"
 

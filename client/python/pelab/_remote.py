@@ -10,7 +10,7 @@ import uuid
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TextIO
+from typing import Any, NoReturn, TextIO
 
 import grpc
 
@@ -379,9 +379,19 @@ class Coordinator(Source):
         try:
             yield from call
         except grpc.RpcError as error:
+            if error.code() == grpc.StatusCode.CANCELLED:
+                self._why_ended()
             raise self._said(error) from None
         finally:
             call.cancel()
+
+    def _why_ended(self) -> NoReturn:
+        """Raises the reason why the coordinator cancelled a call. It does so if the principal may
+        not make it any more, which another call is told, or if this client was too slow."""
+        request = sweeps_pb2.ListSweepsRequest()
+        request.page.limit = 1
+        self._call(self._sweeps.ListSweeps, request)
+        raise PelabError(f"the coordinator at {self.address} ended this call")
 
     def _said(self, error: grpc.RpcError, file_name: str = "") -> PelabError:
         """Converts an RPC error to a PelabError with the coordinator's message."""

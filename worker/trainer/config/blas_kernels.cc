@@ -5,6 +5,8 @@
 
 #include <cstdlib>
 #include <cstring>
+#include <string>
+#include <vector>
 
 namespace pelab::trainer {
 namespace {
@@ -37,6 +39,32 @@ const char* BestCore() {
 #endif
   return nullptr;
 }
+
+#if defined(__GLIBC__)
+// Does the same before the libraries initialize themselves: LibTorch takes a third of a second for
+// that, which a restart would spend twice. getenv and setenv do not work yet. A release of OpenBLAS
+// without this function is asked in main.
+void RestartBeforeLibrariesBegin(int, char** argv, char** environment) {
+  const auto choose = reinterpret_cast<void (*)()>(dlsym(RTLD_DEFAULT, "gotoblas_dynamic_init"));
+  const char* const core = BestCore();
+  if (choose == nullptr || core == nullptr) return;
+  const std::string setting = std::string(kBlasKernelsVariable) + "=";
+  std::vector<char*> changed;
+  for (char** variable = environment; *variable != nullptr; ++variable) {
+    if (strncmp(*variable, setting.c_str(), setting.size()) == 0) return;
+    changed.push_back(*variable);
+  }
+  choose();
+  if (!HasOldCore()) return;
+  std::string best = setting + core;
+  changed.push_back(best.data());
+  changed.push_back(nullptr);
+  execve("/proc/self/exe", argv, changed.data());
+}
+
+__attribute__((section(".preinit_array"), used)) void (*const restart_before_libraries_begin)(
+    int, char**, char**) = RestartBeforeLibrariesBegin;
+#endif
 
 }  // namespace
 

@@ -2,10 +2,10 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <spdlog/spdlog.h>
 
 #include <thread>
 
+#include "core/base/log.h"
 #include "core/base/logging.h"
 
 namespace pelab {
