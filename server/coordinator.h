@@ -17,6 +17,7 @@
 #include "server/backups/scheduled_backups.h"
 #include "server/limits.h"
 #include "server/notify/notifier.h"
+#include "server/store/artifact_store.h"
 
 namespace pelab {
 
@@ -42,7 +43,8 @@ struct CoordinatorOptions {
   // An attempt is lost if its worker reports nothing about it for this long; infinite: no limit.
   absl::Duration attempt_silence = absl::Hours(24);
   std::uint64_t artifact_quota = std::uint64_t{20} << 30;
-  std::string artifact_store;  // a directory that workers see too; empty: DATABASE.artifacts
+  // A directory that workers see too; nullopt: DATABASE.artifacts.
+  std::optional<store::SharedStore> artifact_store;
   absl::Duration artifact_grace = absl::Minutes(15);  // how long files without a reference are kept
   std::optional<backups::BackupSettings> backups;     // nullopt: it makes none by itself
   std::optional<notify::NotifySettings> notify;       // nullopt: it notifies nobody

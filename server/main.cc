@@ -112,8 +112,9 @@ int main(int argc, char** argv) {
     return *exit_status;
   }
   // New files are this user's alone: the database has the tokens of attempts, and hashes of others.
-  // A shared artifact store is read by workers, which may be other users.
-  if (options.coordinator.artifact_store.empty()) umask(S_IRWXG | S_IRWXO);
+  // Those in a shared artifact store are read by workers, which may be other users.
+  const mode_t given = umask(S_IRWXG | S_IRWXO);
+  if (options.coordinator.artifact_store) options.coordinator.artifact_store->umask = given;
   if (const absl::Status status = pelab::SetUpLogging("pelab-server", options.log); !status.ok()) {
     return Fail(status, 2);
   }

@@ -58,6 +58,7 @@ struct Words {
   std::string attempt_silence = "24h";
   std::string quota = "20GiB";
   std::string grace = "15m";
+  std::string store;
   std::string http;
   BackupWords backups;
   NotifyWords notify;
@@ -133,6 +134,7 @@ absl::Status Read(const Words& words, CoordinatorOptions& options) {
   PELAB_ASSIGN_OR_RETURN(options.attempt_silence, ParseSilence(words.attempt_silence));
   PELAB_ASSIGN_OR_RETURN(options.artifact_quota, ParseByteSize(words.quota, "--artifact-quota"));
   PELAB_ASSIGN_OR_RETURN(options.artifact_grace, ParseDuration(words.grace, "--artifact-grace"));
+  if (!words.store.empty()) options.artifact_store = store::SharedStore{words.store};
   PELAB_RETURN_IF_ERROR(ReadBackups(words.backups, options));
   PELAB_RETURN_IF_ERROR(ReadNotify(words.notify, options));
   if (options.lease < 2 * options.heartbeat) {
@@ -201,7 +203,7 @@ std::optional<int> ParseCommandLine(int argc, char** argv, ServerOptions& option
       ->capture_default_str()
       ->type_name("SIZE");
   app.add_option(
-         "--artifact-store", options.coordinator.artifact_store,
+         "--artifact-store", words.store,
          "keep these files in DIR, a disk that the workers see under the same or another path")
       ->type_name("DIR");
   app.add_option("--artifact-grace", words.grace,

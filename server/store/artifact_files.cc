@@ -80,12 +80,11 @@ absl::Status CheckSha256(absl::string_view text) {
                    Shorten({text.data(), text.size()}, 80), "\""));
 }
 
-absl::StatusOr<std::unique_ptr<ArtifactFiles>> ArtifactFiles::Open(const std::string& database,
-                                                                   std::uint64_t quota_bytes,
-                                                                   const std::string& store) {
+absl::StatusOr<std::unique_ptr<ArtifactFiles>> ArtifactFiles::Open(
+    const std::string& database, std::uint64_t quota_bytes, std::optional<SharedStore> store) {
   const std::string directory = absl::StrCat(database, ".artifacts");
-  if (!store.empty()) PELAB_RETURN_IF_ERROR(LinkToStore(directory, database, store));
-  std::unique_ptr<ArtifactFiles> files(new ArtifactFiles(directory, quota_bytes));
+  if (store) PELAB_RETURN_IF_ERROR(LinkToStore(directory, database, *store));
+  std::unique_ptr<ArtifactFiles> files(new ArtifactFiles(directory, quota_bytes, std::move(store)));
   PELAB_RETURN_IF_ERROR(files->Scan());
   return files;
 }
@@ -177,12 +176,15 @@ absl::StatusOr<std::unique_ptr<ArtifactFiles::Upload>> ArtifactFiles::Begin(
   }
   std::unique_ptr<Upload> upload(new Upload(*this, sha256, path, bytes));
   const std::string parent = DirectoryOf(path);
-  PELAB_RETURN_IF_ERROR(CreateDirectories(parent));
+  PELAB_RETURN_IF_ERROR(store_ ? CreateFolder(parent, *store_) : CreateDirectories(parent));
   upload->temporary_ = absl::StrCat(parent, "/", kTemporary, RandomUuid());
   if (offset > 0) {
     PELAB_RETURN_IF_ERROR(upload->GoOn(offset));
   } else {
     PELAB_ASSIGN_OR_RETURN(upload->fd_, OpenForAppend(upload->temporary_));
+    if (store_ && fchmod(upload->fd_.get(), store_->file_mode()) != 0) {
+      return ErrnoStatus(errno, absl::StrCat("cannot set the mode of ", upload->temporary_));
+    }
   }
   return upload;
 }

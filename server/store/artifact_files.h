@@ -21,6 +21,7 @@
 #include "core/base/hashing.h"
 #include "core/base/mutex.h"
 #include "core/base/unique_fd.h"
+#include "server/store/artifact_store.h"
 
 namespace pelab::store {
 
@@ -36,7 +37,7 @@ class ArtifactFiles {
   // it. FAILED_PRECONDITION if FILE.artifacts or `store` is in use for something else.
   static absl::StatusOr<std::unique_ptr<ArtifactFiles>> Open(const std::string& database,
                                                              std::uint64_t quota_bytes,
-                                                             const std::string& store = "");
+                                                             std::optional<SharedStore> store = {});
 
   // The path of the file with this hash, whether or not it exists. nullopt if the text is not a
   // hash. Hashes come from rows of the database too, and those can hold anything.
@@ -132,8 +133,8 @@ class ArtifactFiles {
   bool RemoveConsidered(const std::string& sha256);
 
  private:
-  ArtifactFiles(std::string directory, std::uint64_t quota)
-      : directory_(std::move(directory)), quota_(quota) {}
+  ArtifactFiles(std::string directory, std::uint64_t quota, std::optional<SharedStore> store)
+      : directory_(std::move(directory)), quota_(quota), store_(std::move(store)) {}
   absl::Status Scan();
   std::string KeptPath(const std::string& sha256) const;  // `sha256` is a hash
   std::uint64_t UsedLocked() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -141,6 +142,7 @@ class ArtifactFiles {
 
   const std::string directory_;
   const std::uint64_t quota_;
+  const std::optional<SharedStore> store_;  // where directory_ leads to
   std::atomic<int> holds_{0};
   mutable Mutex mutex_;
   std::array<std::uint64_t, kFolders> counted_ ABSL_GUARDED_BY(mutex_) = {};  // by folder

@@ -1,8 +1,10 @@
 #include "server/store/artifact_store.h"
 
 #include <limits.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <filesystem>
 #include <system_error>
 
@@ -21,20 +23,26 @@ std::string HostName() {
   return gethostname(name, sizeof name - 1) == 0 ? name : "localhost";
 }
 
+absl::Status SetMode(const std::string& path, mode_t mode) {
+  if (chmod(path.c_str(), mode) == 0) return absl::OkStatus();
+  return ErrnoStatus(errno, absl::StrCat("cannot set the mode of ", path));
+}
+
 // Marks the store as this database's. Two databases in one store would remove each other's files.
-absl::Status Own(const std::string& store, const std::string& database) {
+absl::Status Own(const std::string& directory, const std::string& database, mode_t mode) {
   std::error_code error;
   const std::string self =
       absl::StrCat(HostName(), ":", fs::weakly_canonical(fs::absolute(database), error).string());
-  const std::string path = absl::StrCat(store, "/database");
+  const std::string path = absl::StrCat(directory, "/database");
   const absl::StatusOr<std::string> owner = ReadFile(path, 8192);
   if (absl::IsNotFound(owner.status())) {
-    return WriteFileAtomically(path, absl::StrCat(self, "\n"));
+    PELAB_RETURN_IF_ERROR(WriteFileAtomically(path, absl::StrCat(self, "\n")));
+    return SetMode(path, mode);
   }
   if (!owner.ok()) return owner.status();
   if (const auto text = absl::StripAsciiWhitespace(*owner); text != self) {
     return absl::FailedPreconditionError(
-        absl::StrCat("artifact store ", store, " belongs to ", text, ", not to ", self,
+        absl::StrCat("artifact store ", directory, " belongs to ", text, ", not to ", self,
                      "; one store a database (where the database has moved, remove ", path, ")"));
   }
   return absl::OkStatus();
@@ -42,14 +50,23 @@ absl::Status Own(const std::string& store, const std::string& database) {
 
 }  // namespace
 
-absl::Status LinkToStore(const std::string& link, const std::string& database,
-                         const std::string& store) {
-  PELAB_RETURN_IF_ERROR(CreateDirectories(store));
+absl::Status CreateFolder(const std::string& folder, const SharedStore& store) {
   std::error_code error;
-  const fs::path target = fs::canonical(store, error);
-  if (error)
-    return ErrnoStatus(error.value(), absl::StrCat("cannot use the artifact store ", store));
-  PELAB_RETURN_IF_ERROR(Own(target.string(), database));
+  if (fs::is_directory(folder, error)) return absl::OkStatus();
+  PELAB_RETURN_IF_ERROR(CreateDirectories(folder));
+  return SetMode(folder, store.folder_mode());
+}
+
+absl::Status LinkToStore(const std::string& link, const std::string& database,
+                         const SharedStore& store) {
+  PELAB_RETURN_IF_ERROR(CreateFolder(store.directory, store));
+  std::error_code error;
+  const fs::path target = fs::canonical(store.directory, error);
+  if (error) {
+    return ErrnoStatus(error.value(),
+                       absl::StrCat("cannot use the artifact store ", store.directory));
+  }
+  PELAB_RETURN_IF_ERROR(Own(target.string(), database, store.file_mode()));
   const fs::file_status status = fs::symlink_status(link, error);
   if (fs::is_symlink(status)) {
     if (fs::canonical(link, error) == target) return absl::OkStatus();

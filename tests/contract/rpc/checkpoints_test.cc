@@ -317,7 +317,8 @@ TEST_F(CheckpointTest, ARowWithoutAHashRemovesNothingAndIsNoBackup) {
 
 TEST_F(CheckpointTest, ASharedDiskCarriesTheFiles) {
   coordinator_.reset();
-  options_.artifact_store = directory_ + "/store";
+  const std::string store = directory_ + "/store";
+  options_.artifact_store = {.directory = store};
   Start();
   Submit(Document("s", "[0]"), "a");
   FakeWorker worker(channel_, "w1", 1);
@@ -327,8 +328,8 @@ TEST_F(CheckpointTest, ASharedDiskCarriesTheFiles) {
   std::filesystem::create_directories(std::filesystem::path(PathOf(data)).parent_path());
   std::ofstream(PathOf(data)) << data;
   ASSERT_TRUE(Send(script.assignment(), data, true, true).ok());
-  EXPECT_TRUE(std::filesystem::exists(options_.artifact_store + "/" + Sha256Hex(data).substr(0, 2) +
-                                      "/" + Sha256Hex(data)));
+  EXPECT_TRUE(std::filesystem::exists(
+      absl::StrCat(store, "/", Sha256Hex(data).substr(0, 2), "/", Sha256Hex(data))));
   worker.Send({script.Epoch(1), script.Checkpoint(2, Sha256Hex(data), data.size())});
   AwaitGone("one");
   ExpectSound();
@@ -339,11 +340,11 @@ TEST_F(CheckpointTest, ASharedDiskCarriesTheFiles) {
   EXPECT_EQ(refused.status().code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_THAT(std::string(refused.status().message()), HasSubstr("belongs to"));
   // Without the flag the coordinator still finds the store. Another directory is an error.
-  options_.artifact_store.clear();
+  options_.artifact_store.reset();
   Start();
   coordinator_.reset();
   EXPECT_TRUE(Stored(data));
-  options_.artifact_store = directory_ + "/elsewhere";
+  options_.artifact_store = {.directory = directory_ + "/elsewhere"};
   EXPECT_THAT(std::string(Coordinator::Start(options_).status().message()), HasSubstr("leads to"));
 }
 
@@ -354,7 +355,7 @@ TEST_F(CheckpointTest, AStoreDoesNotTakeThePlaceOfFilesThatAreThere) {
     Put(worker.AwaitAssignment(), "kept");
   }
   coordinator_.reset();
-  options_.artifact_store = directory_ + "/store";
+  options_.artifact_store = {.directory = directory_ + "/store"};
   EXPECT_THAT(std::string(Coordinator::Start(options_).status().message()),
               HasSubstr("holds files already"));
 }

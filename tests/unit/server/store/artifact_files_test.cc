@@ -3,10 +3,12 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <filesystem>
 #include <fstream>
 
+#include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "core/base/utf8.h"
 #include "tests/support/status_matchers.h"
@@ -35,6 +37,10 @@ class ArtifactFilesTest : public testing::Test {
   static int FolderOf(const std::string& data) {
     return std::stoi(Sha256Hex(data).substr(0, 2), nullptr, 16);
   }
+  static mode_t ModeOf(const std::string& path) {
+    struct stat info {};
+    return stat(path.c_str(), &info) == 0 ? info.st_mode & 0777 : 0;
+  }
   bool Has(const std::string& data) { return files_->Has(Sha256Hex(data)); }
 
   TempDir dir_;
@@ -58,6 +64,24 @@ TEST_F(ArtifactFilesTest, TheQuotaCountsWhatIsThere) {
   EXPECT_TRUE(files_->RemoveConsidered(Sha256Hex(data)));
   EXPECT_EQ(files_->used(), 0u);
   EXPECT_FALSE(Has(data));
+}
+
+// Whatever the umask is: the coordinator's other files are its user's alone.
+TEST_F(ArtifactFilesTest, ASharedStoreHasTheModesOfItsUmask) {
+  const mode_t before = umask(077);
+  const std::string store = dir_ / "made/store";
+  auto files = ArtifactFiles::Open(dir_ / "other.db", 100, SharedStore{store, 002});
+  ASSERT_THAT(files, IsOk());
+  files_ = *std::move(files);
+  EXPECT_THAT(Put("shared"), IsOk());
+  umask(before);
+  const std::string hash = Sha256Hex("shared");
+  const std::string folder = absl::StrCat(store, "/", hash.substr(0, 2));
+  EXPECT_EQ(ModeOf(store), 0775u);
+  EXPECT_EQ(ModeOf(absl::StrCat(store, "/database")), 0644u);
+  EXPECT_EQ(ModeOf(folder), 0775u);
+  EXPECT_EQ(ModeOf(absl::StrCat(folder, "/", hash)), 0644u);
+  EXPECT_EQ(ModeOf(dir_ / "made"), 0700u);
 }
 
 TEST_F(ArtifactFilesTest, AnUploadHoldsTheRoomOfWhatItHasWrittenUntilItEnds) {
