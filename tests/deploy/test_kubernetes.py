@@ -5,6 +5,7 @@ manifests. Exits with 77, which ctest counts as skipped, where kubectl, Node.js 
 missing (npm installs these into the build folder once)."""
 
 import copy
+import functools
 import hashlib
 import json
 import os
@@ -30,6 +31,8 @@ KUBERNETES = SOURCE / "deploy" / "kubernetes"
 FOLDERS = ("base", "workers-keda", "workers-hpa", "overlays/gpu", "overlays/cpu")
 SCHEMAS = BIN.parent / "npm" / "kubernetes"
 USER = 10001
+# libyaml's, where PyYAML has it: the one in Python takes seconds.
+Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 def skip(why):
@@ -56,22 +59,27 @@ def install_schemas():
     mark.write_text(key)
 
 
+@functools.cache
 def build(folder):
     done = subprocess.run(["kubectl", "kustomize", KUBERNETES / folder], capture_output=True,
                           text=True, check=False)
     if done.returncode != 0 or done.stderr:  # a warning is a mistake too
         raise AssertionError(f"kubectl kustomize {folder}: {done.stderr}")
-    return list(yaml.safe_load_all(done.stdout))
+    return list(yaml.load_all(done.stdout, Loader))
 
 
-def mistakes(objects):
-    """What is wrong with each object, by the schemas."""
+def mistakes(manifests):
+    """What is wrong with the objects of each manifest, by the schemas: a list for each."""
     # KEDA's schema says nothing about the metadata of pods; that of a Job does.
-    jobs = [{"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "job"},
-             "spec": one["spec"]["jobTargetRef"]} for one in objects if one["kind"] == "ScaledJob"]
+    manifests = [objects + [{"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "job"},
+                             "spec": one["spec"]["jobTargetRef"]}
+                            for one in objects if one["kind"] == "ScaledJob"]
+                 for objects in manifests]
+    # All in one call, because node takes long to load the schemas.
     done = subprocess.run(["node", HERE / "schemas.mjs", SCHEMAS], capture_output=True, text=True,
-                          input=json.dumps(objects + jobs), check=True)
-    return [sentence for found in json.loads(done.stdout) for sentence in found]
+                          input=json.dumps(sum(manifests, [])), check=True)
+    found = iter(json.loads(done.stdout))
+    return [[sentence for _ in objects for sentence in next(found)] for objects in manifests]
 
 
 def pods(objects):
@@ -119,9 +127,10 @@ class Manifests(unittest.TestCase):
                 for template in pods(objects).values()]
 
     def test_every_object_has_its_form(self):
-        for folder, objects in self.objects.items():
+        found = mistakes(self.objects.values())
+        for folder, wrong in zip(self.objects, found, strict=True):
             with self.subTest(folder=folder):
-                self.assertEqual(mistakes(objects), [])
+                self.assertEqual(wrong, [])
         self.assertEqual(set(pods(self.objects["overlays/gpu"])), {"StatefulSet", "ScaledJob"})
         self.assertEqual(set(pods(self.objects["overlays/cpu"])), {"StatefulSet", "Deployment"})
 
@@ -148,17 +157,20 @@ class Manifests(unittest.TestCase):
             ("NetworkPolicy", ("spec", "policyType"), []),
             ("ConfigMap", ("data", "PELAB_SERVER"), 7),
             ("Namespace", ("kind",), "Namespaces")]
+        manifests = []
         for kind, path, value in changes:
+            changed = copy.deepcopy(next(one for one in objects if one["kind"] == kind))
+            holder = changed
+            for key in path[:-1]:
+                holder = holder[key]
+            if value is None:
+                del holder[path[-1]]
+            else:
+                holder[path[-1]] = value
+            manifests.append([changed])
+        for (kind, path, _), wrong in zip(changes, mistakes(manifests), strict=True):
             with self.subTest(kind=kind, path=path):
-                changed = copy.deepcopy(next(one for one in objects if one["kind"] == kind))
-                holder = changed
-                for key in path[:-1]:
-                    holder = holder[key]
-                if value is None:
-                    del holder[path[-1]]
-                else:
-                    holder[path[-1]] = value
-                self.assertNotEqual(mistakes([changed]), [])
+                self.assertNotEqual(wrong, [])
 
     def test_pods_are_closed(self):
         """The profile "restricted" of pod security, and a root that cannot be written to."""

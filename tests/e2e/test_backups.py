@@ -11,7 +11,7 @@ import urllib.request
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
 from own_mounts import mount_tmpfs, own_mounts, unmount  # noqa: E402
-from pelab_harness import Case, tiny_sweep, trainer_environment, wait_until  # noqa: E402
+from pelab_harness import Case, tiny_sweep, wait_until  # noqa: E402
 
 NAME = re.compile(r"^pelab-\d{8}T\d{6}Z\.db$")
 MS_RDONLY, MS_REMOUNT = 1, 32
@@ -54,7 +54,7 @@ class BackupsTest(BackupsCase):
         """Each backup is sound, whenever it was made; the last has everything, and can be served.
         """
         server = self.serve("--http", "127.0.0.1:0")
-        self.worker("w", 2, env=trainer_environment())
+        self.worker("w", 2)
         self.submit(tiny_sweep(epochs=8, train_examples=1024))
         self.wait_finished(4)
         last = self.wait_new()
@@ -124,16 +124,17 @@ class BackupsTest(BackupsCase):
 
     def test_killed_in_the_middle(self):
         """After kills at any moment, a start removes what is half."""
-        self.worker("w", 2, env=trainer_environment())
+        worker = self.worker("w", 1)
         halves = 0
         for number in range(6):
             server = self.serve()
             if number == 0:
-                self.submit(tiny_sweep(epochs=30, train_examples=2048))
+                self.submit(tiny_sweep(epochs=60))
             wait_until(self.halves, 20, "a backup to begin")
             server.kill()
             server.wait()
             halves += bool(self.halves())
+        worker.kill()
         self.assertGreater(halves, 0, "no kill came in the middle of a backup")
         server = self.serve(every="1h")
         self.assertEqual(self.halves(), [])

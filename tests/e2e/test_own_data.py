@@ -8,7 +8,6 @@ import pathlib
 import shutil
 import signal
 import struct
-import subprocess
 import sys
 import unittest
 
@@ -17,6 +16,7 @@ from exported_models import LOSS, module_of  # noqa: E402
 from own_data_case import (  # noqa: E402
     OwnData, SLOTS, TOY, Trained, document, read, targets_of, toy)
 from pelab_harness import BIN, trainer_environment  # noqa: E402
+from preloaded import Preloaded  # noqa: E402
 import numpy as np  # noqa: E402
 import torch  # noqa: E402
 import pelab  # noqa: E402
@@ -41,8 +41,8 @@ class Same(OwnData):
                                      "pe = 'rope' ORDER BY task", protocol):
             file = f"{protocol}_{task}.safetensors"
             spec = self.write(f"{protocol}_{task}.json", spec)
-            subprocess.run([TRAINER, "dataset", "--spec", spec, "--out", self.folder / file],
-                           check=True, timeout=60)
+            self.ok(Preloaded.of(TRAINER).run([TRAINER, "dataset", "--spec", spec, "--out",
+                                               self.folder / file], timeout=60))
             self.assertEqual(self.checked(file)["padded"], protocol == "published")
             items.append(f"{{name: own, file: {file}}}")
         return f"[{', '.join(items)}]"
@@ -302,8 +302,7 @@ class AsATrainerProcess(Trained):
         return found
 
     def run_trainer(self, *command):
-        result = self.ok(subprocess.run(self.command(*command), capture_output=True, text=True,
-                                        timeout=120))
+        result = self.ok(Preloaded.of(TRAINER).run(self.command(*command)))
         return self.events(result.stdout.splitlines())
 
     def test_killed_it_goes_on_with_the_same_numbers(self):
@@ -311,13 +310,16 @@ class AsATrainerProcess(Trained):
         whole = self.run_trainer("whole", [spec])["0"]
         lines = []
         command = self.command("killed", [spec], "--checkpoint-seconds", "0")
-        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
-            for line in process.stdout:
+        printed, out = os.pipe()
+        with open(out, "w") as out:
+            child = Preloaded.of(TRAINER).start(command, out, sys.stderr)
+        with open(printed) as printed:
+            for line in printed:
                 lines.append(line)
                 if '"event":"checkpoint"' in line and '"epoch":2' in line:
-                    process.send_signal(signal.SIGKILL)
+                    child.send_signal(signal.SIGKILL)
                     break
-        self.assertEqual(process.returncode, -signal.SIGKILL)
+        self.assertEqual(child.wait(60), -signal.SIGKILL)
         rest = self.run_trainer("killed", [spec], "--resume")["0"]
         start = rest[0]["epoch"]
         self.assertGreaterEqual(start, 1)

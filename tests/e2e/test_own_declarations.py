@@ -9,7 +9,7 @@ import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
 from forked_script import run_script  # noqa: E402
-from own_encoding_case import OwnEncoding, document  # noqa: E402
+from own_encoding_case import OwnEncoding, SMALL, document  # noqa: E402
 
 FORMS = """
     def configure(self, sizes: Dict[str, int], options: Dict[str, float]):
@@ -30,8 +30,14 @@ pelab.save_task("mine.safetensors", tokens, [i % 2 for i in range(30)],
 
 
 class Declared(OwnEncoding):
+    kept = None  # the file forms.pt
+
     def forms(self):
-        self.assertEqual(self.save([("forms.pt", FORMS, ARGUMENTS)]), [])
+        """Puts forms.pt into the test's folder. It is made once."""
+        if Declared.kept is None:
+            self.assertEqual(self.save([("forms.pt", FORMS, ARGUMENTS)]), [])
+            Declared.kept = (self.folder / "forms.pt").read_bytes()
+        (self.folder / "forms.pt").write_bytes(Declared.kept)
 
     def test_a_choice_is_trained_and_exported(self):
         self.forms()
@@ -95,7 +101,7 @@ class Declared(OwnEncoding):
             """
         self.save([("both.pt", both, "name='both', needs={'model.mask': ['none'], "
                                      "'model.heads': [2]}")])
-        found = self.json_of("check", "both.pt")
+        found = self.json_of("check", "both.pt", *SMALL)
         rows = {row["name"]: row for row in found["checks"]}
         self.assertEqual(rows["causality"]["status"], "note", "it is never behind a causal mask")
         self.assertIn("earlier positions", rows["causality"]["text"])

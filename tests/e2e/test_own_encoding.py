@@ -12,7 +12,7 @@ import unittest
 import zipfile
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
-from own_encoding_case import EXAMPLE, OwnEncoding, document  # noqa: E402
+from own_encoding_case import EXAMPLE, OwnEncoding, SMALL, document  # noqa: E402
 from pelab_harness import BIN, wait_until  # noqa: E402
 
 
@@ -27,7 +27,7 @@ class Check(OwnEncoding):
             self.assertIn("distances alone", checks["shift"]["text"], file)
             self.assertIn("times rope's", checks["speed"]["text"])
         table = self.ok(self.pelab_db("check", "decay.pt", "--option", "strength=3", "--set",
-                                      "model.heads=8")).stdout
+                                      "model.heads=8", *SMALL)).stdout
         for text in ("encoding decay: a learned factor", "distance_factor", "strength: 1 (a number",
                      "16 parameters of its own", "of finite differences"):
             self.assertIn(text, table)
@@ -93,7 +93,7 @@ class Check(OwnEncoding):
         self.saved({f"{i}.pt": methods for i, (methods, _, _) in enumerate(wrong)})
         for i, (_, name, said) in enumerate(wrong):
             with self.subTest(said=said):
-                result = self.pelab_db("check", f"{i}.pt", "--output", "json")
+                result = self.pelab_db("check", f"{i}.pt", "--output", "json", *SMALL)
                 rows = {row["name"]: row for row in json.loads(result.stdout)["checks"]}
                 self.assertIn(name, rows, result.stdout)
                 self.assertIn(said, rows[name]["text"])
@@ -333,7 +333,7 @@ class Faults(OwnEncoding):
     def test_killed_in_the_middle_it_gives_the_same(self):
         self.examples()
         text = document("[{name: own, file: decay.pt}, {name: own, file: rope.pt}]", "[0, 1]")
-        text = text.replace("epochs: 2", "epochs: 16")
+        text = text.replace("epochs: 2", "epochs: 8")
         self.same_after_kills(self.write("own.yaml", text), 4)
         self.ok(self.pelab("cancel", "own"))
         self.ok(self.pelab_db("db", "check"))
@@ -401,14 +401,14 @@ class Wrong(OwnEncoding):
             self.assertNotEqual(result.returncode, 0, name)
             self.assertIn(said, re.sub(r"\s+", " ", result.stdout + result.stderr), name)
         self.server()
-        self.worker("w", 1, "--attempt-timeout", "3s")
+        self.worker("w", 1, "--attempt-timeout", "2s")
         text = document("[{name: own, file: loop.pt}, nope]")
         self.ok(self.pelab("submit", self.write("own.yaml", text)))
         wait_until(lambda: self.query("SELECT 1 FROM v_attempts AS a JOIN v_jobs AS j USING "
                                       "(job_id) WHERE j.pe = 'own' AND a.outcome = 'failed'"), 90,
                    "the attempt that never ends to be ended")
         (error,), = self.query("SELECT DISTINCT error FROM v_attempts WHERE error <> ''")
-        self.assertIn("said nothing for 3 s; stopped by --attempt-timeout", error)
+        self.assertIn("said nothing for 2 s; stopped by --attempt-timeout", error)
         wait_until(lambda: self.query("SELECT 1 FROM v_jobs WHERE pe = 'nope' AND state = "
                                       "'succeeded'"), 60, "the other job")
 

@@ -11,7 +11,8 @@ import sys
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
-from own_data_case import OwnData, SLOTS, Sines, TOY, document  # noqa: E402
+from own_data_case import OwnData, SLOTS, Sines, TOY, document, toy  # noqa: E402
+from trained_case import TrainedCase  # noqa: E402
 import pelab  # noqa: E402
 
 SHEET = """
@@ -109,17 +110,24 @@ class Exports(OwnData):
         self.assertIn("4 jobs", plan.stdout)
 
 
-class Conditions(OwnData):
-    def trained(self):
-        self.save("toy.safetensors")
-        self.save("more.safetensors", test=48)
-        pelab.save_encoding(Sines(), self.folder / "sines.pt", name="sines")
+class Conditions(OwnData, TrainedCase):
+    """Each test gets a copy of a database of four jobs, and of the files that these name."""
+
+    @classmethod
+    def train(cls, maker):
+        pelab.save_task(maker.folder / "toy.safetensors", **toy())
+        pelab.save_task(maker.folder / "more.safetensors", **toy(test=48))
+        pelab.save_encoding(Sines(), maker.folder / "sines.pt", name="sines")
         tasks = f"[{TOY}, {{name: own, file: more.safetensors}}]"
         pes = "[nope, {name: own, file: sines.pt}]"
-        self.ok(self.run_sweep(self.write("own.yaml", document(tasks, pes, epochs=1)), *SLOTS))
+        maker.ok(maker.run_sweep(maker.write("own.yaml", document(tasks, pes, epochs=1)), *SLOTS))
+
+    def setUp(self):
+        super().setUp()
+        for name in ("toy.safetensors", "more.safetensors", "sines.pt", "own.yaml"):
+            shutil.copy(self.trained() / name, self.folder)
 
     def test_own_stands_for_all(self):
-        self.trained()
         self.ok(self.run_sweep(self.write("other.yaml", document(
             "{name: counting, length: 16, max_count: 3, vocabulary: 40, train_examples: 64, "
             "test_examples: 64}", "nope", name="other", epochs=1)), *SLOTS))
@@ -135,7 +143,6 @@ class Conditions(OwnData):
             self.assertEqual(len(database.results(pe="own")), 2)
 
     def test_a_value_that_no_job_has_is_named(self):
-        self.trained()
         for words, said in (
                 (("task=own:tyo",), "no job of the sweep has task = own:tyo; did you mean own:toy? "
                                     "there: own:toy"),
@@ -165,7 +172,6 @@ class Conditions(OwnData):
         return [self.sha256(file) for file in ("toy.safetensors", "more.safetensors")]
 
     def test_two_files_of_one_name_have_short_hashes(self):
-        self.trained()
         for words in (("results", "own"), ("jobs", "own"), ("status", "own"),
                       ("deposits", "own"), ("ablation", "own"), ("curves", "own")):
             said = self.ok(self.pelab_db(*words)).stdout

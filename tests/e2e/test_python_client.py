@@ -404,7 +404,8 @@ class Package(TrainedCase):
 
 
 class Sheets(SettleCase):
-    """Sheets that are settled on jobs that nobody trained, with results."""
+    """Sheets that are settled on jobs that nobody trained, with results. Each test gets a copy of
+    the database."""
 
     SWEEP = tiny_sweep(name="made-up", seeds="0..39", pes="[rope, nope, alibi]").replace(
         "protocol: clean", "protocol: [clean, published]") + "analyses: [head_ablation]\n"
@@ -416,15 +417,22 @@ class Sheets(SettleCase):
         {"id": "deposit", "each": "protocol",
          "most": {"metric": "deposit", "cell": "pe=rope", "layers": "any"}}]
 
-    def setUp(self):
-        super().setUp()
-        self.write("tiny.yaml", self.SWEEP)
-        subprocess.run([BIN.parent / "tests/pelab-populate", self.folder / "tiny.yaml", "--db",
-                        self.db], check=True, capture_output=True)
-        self.ok(self.settle(self.sheet(self.CLAIMS, max_seeds=30, false_discovery_rate=0.2),
+    @classmethod
+    def setUpClass(cls):
+        made = cls.made = SettleCase("settle")
+        made.setUp()
+        cls.addClassCleanup(made.doCleanups)
+        sweep = made.write("tiny.yaml", cls.SWEEP)
+        subprocess.run([BIN.parent / "tests/pelab-populate", sweep, "--db", made.db], check=True,
+                       capture_output=True)
+        made.ok(made.settle(made.sheet(cls.CLAIMS, max_seeds=30, false_discovery_rate=0.2),
                             "--no-fresh-seeds", "--slots", "6", "--max-jobs", "0"))
         # Its seeds are not there yet: no round begins.
-        self.ok(self.settle(self.sheet(self.CLAIMS[:1], name="later"), "--max-jobs", "0"))
+        made.ok(made.settle(made.sheet(cls.CLAIMS[:1], name="later"), "--max-jobs", "0"))
+
+    def setUp(self):
+        super().setUp()
+        shutil.copy(self.made.db, self.db)
 
     def shown(self, *arguments):
         return json.loads(self.ok(self.pelab_db("claims", *arguments, "--output", "json")).stdout)

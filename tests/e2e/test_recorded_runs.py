@@ -1,7 +1,9 @@
 """Runs of pelab-trainer alone, whose lines were kept in files: `pelab import FOLDER` stores them as
 if a worker had trained them."""
 
+import fcntl
 import json
+import os
 import pathlib
 import shutil
 import signal
@@ -11,12 +13,12 @@ import unittest
 import unittest.mock
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
-from pelab_harness import BIN, tiny_sweep, trainer_environment, wait_until  # noqa: E402
+from pelab_harness import BIN, tiny_sweep, trainer_environment  # noqa: E402
 from preloaded import Preloaded  # noqa: E402
 from trained_case import RunCase  # noqa: E402
 
 TRAINER = BIN / "pelab-trainer"
-EPOCHS = 60
+EPOCHS = 12
 HOST, TIME = "gpu07", 1_790_000_000_000
 
 
@@ -66,13 +68,20 @@ class Recorded(RunCase):
         note(event="call", host=HOST, unix_ms=unix_ms)
         command = [TRAINER, "run", "--spec", run / "job.json", "--workdir", run, "--device", "cpu",
                    "--threads", "1", "--resume"]
-        with unittest.mock.patch.dict("os.environ", environment), open(events, "a") as out, \
+        # A pipe with room for one line: the trainer cannot run ahead of whoever is to stop it.
+        lines, out = os.pipe2(os.O_DIRECT)
+        fcntl.fcntl(out, fcntl.F_SETPIPE_SZ, 4096)
+        with unittest.mock.patch.dict("os.environ", environment), open(out, "w") as out, \
                 open(run / "stderr.txt", "a") as errors:
             child = Preloaded.of(TRAINER).start(command, out, errors)
-        if stop_after:
-            wait_until(lambda: events.read_text().count('"event":"epoch"') >= stop_after, 60,
-                       "epochs")
-            child.send_signal(signal.SIGTERM)
+        epochs = 0
+        with open(lines) as lines, open(events, "a") as kept:
+            for line in lines:
+                kept.write(line)
+                if '"event":"epoch"' in line:
+                    epochs += 1
+                    if epochs == stop_after:
+                        child.send_signal(signal.SIGTERM)
         self.assertEqual(child.wait(60), 75 if stop_after else 0, (run / "stderr.txt").read_text())
         note(event="returned", unix_ms=unix_ms + 5000)
 

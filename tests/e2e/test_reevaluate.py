@@ -18,6 +18,7 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # the matrix products are ti
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "golden"))
 from exported_models import LOSS, ExportCase, module_of  # noqa: E402
+from forked_script import run_script  # noqa: E402
 from pelab_harness import BIN, Case, SOURCE  # noqa: E402
 from preloaded import Preloaded  # noqa: E402
 import catalog  # noqa: E402
@@ -203,8 +204,16 @@ class Script(Case):
         self.db = self.trained.db
 
     def reevaluate(self, *words):
-        return subprocess.run([sys.executable, SCRIPT, *map(str, words)], cwd=self.folder,
-                              capture_output=True, text=True, timeout=60)
+        return run_script(SCRIPT, *words, folder=self.folder)
+
+    def trainer(self, *words):
+        return self.ok(Preloaded.of(TRAINER).run([TRAINER, *words]))
+
+    def data_of(self, job):
+        """A file with the data of this job document."""
+        made = self.folder / "data"
+        self.trainer("dataset", "--spec", self.write("job.json", job), "--out", made)
+        return made
 
     def change(self, sql):
         """Writes to a copy of the database, bypassing its rules."""
@@ -225,7 +234,9 @@ class Script(Case):
         return copy
 
     def test_says_that_all_agrees(self):
-        every = self.ok(self.reevaluate("--db", self.db, "--trainer", TRAINER))
+        every = self.ok(subprocess.run(  # as a user does
+            [sys.executable, SCRIPT, "--db", self.db, "--trainer", TRAINER], cwd=self.folder,
+            capture_output=True, text=True, timeout=60))
         self.assertIn("figures, all agree", every.stdout.splitlines()[-1])
         one = self.ok(self.reevaluate("--db", self.db, "--job", 1, "--trainer", TRAINER))
         self.assertIn("layer 1 head 3", one.stdout)
@@ -235,6 +246,7 @@ class Script(Case):
         self.assertGreater(len(found[0]["figures"]), 80)
 
     def test_finds_a_count_that_is_off(self):
+        data = self.data_of(stored.Store(self.db).job(1)["spec_json"])
         for sql, where in (("UPDATE head_ablation SET lost = lost + 40, correct = correct - 40 "
                             "WHERE layer = 1 AND head = 2 AND analysis_id IN (SELECT analysis_id "
                             "FROM v_head_ablation WHERE job_id = 1)", "layer 1 head 2"),
@@ -244,8 +256,7 @@ class Script(Case):
                            ("UPDATE deposit_indices SET deposit = 1 - coalesce(deposit, 0) WHERE "
                             "layer = 0", "deposit")):
             with self.subTest(sql=sql):
-                result = self.reevaluate("--db", self.change(sql), "--job", 1, "--trainer",
-                                         TRAINER)
+                result = self.reevaluate("--db", self.change(sql), "--job", 1, "--data", data)
                 self.assertEqual(result.returncode, 1, result.stdout + result.stderr)
                 self.assertIn("DISAGREE", result.stdout.splitlines()[-1])
                 self.assertTrue(any(where in line and "DISAGREES" in line
@@ -253,10 +264,8 @@ class Script(Case):
 
     def test_two_files_alone(self):
         store = stored.Store(self.db)
-        job = self.write("job.json", store.job(1)["spec_json"])
-        self.ok(subprocess.run([TRAINER, "dataset", "--spec", job, "--out", self.folder / "data"],
-                               capture_output=True, text=True, timeout=60))
-        files = ["--weights", store.weights(1), "--data", self.folder / "data", "--output", "json"]
+        data = self.data_of(store.job(1)["spec_json"])
+        files = ["--weights", store.weights(1), "--data", data, "--output", "json"]
         rows = json.loads(self.ok(self.reevaluate(*files)).stdout)
         matrix = store.ablations(1)[0]["matrix"]
         self.assertEqual(len(rows), 2 + len(matrix))
@@ -270,22 +279,19 @@ class Script(Case):
         job = self.write("job.json", stored.Store(self.db).job(1)["spec_json"])
         said = []
         for threads in (1, 2):
-            result = self.ok(subprocess.run(
-                [TRAINER, "run", "--spec", job, "--workdir", self.folder / f"w{threads}",
-                 "--threads", str(threads)], capture_output=True, text=True, timeout=60))
+            result = self.trainer("run", "--spec", job, "--workdir", self.folder / f"w{threads}",
+                                  "--threads", threads)
             hello = json.loads(result.stdout.splitlines()[0])
             self.assertEqual((hello["event"], hello["threads"]), ("hello", threads))
             said.append(hello["data_sha256"])
-        _, sha256 = stored.make_data(TRAINER, json.loads(job.read_text()))
+        _, sha256 = stored.make_data(TRAINER, json.loads(job.read_text()),
+                                     run=Preloaded.of(TRAINER).run)
         self.assertEqual(said, [sha256] * 2)
 
     def test_bad_requests(self):
-        other = self.folder / "other"
         job = json.loads(stored.Store(self.db).job(1)["spec_json"])
         job["task"]["data_seed"] = 5
-        self.ok(subprocess.run([TRAINER, "dataset",
-                                "--spec", self.write("job.json", json.dumps(job)), "--out", other],
-                               capture_output=True, text=True, timeout=60))
+        other = self.data_of(json.dumps(job))
         for words, *said in ((["--db", "no.db", "--trainer", TRAINER], "no.db", "no such file"),
                              (["--db", self.db, "--job", 99, "--trainer", TRAINER], "no job 99"),
                              (["--db", self.db], "--data", "--trainer"),

@@ -77,7 +77,7 @@ class CommandLine(Case):
         connection.commit()
         connection.close()
         self.ok(self.pelab_db("report", "made-up"))
-        with browser.Page() as page:
+        with browser.tab() as page:
             page.open(self.folder / "report.html")
             page.wait("typeof pelabReport !== 'undefined'")
             layers = page.evaluate("document.querySelector('#layers').innerText")
@@ -100,7 +100,7 @@ class CommandLine(Case):
         self.assertEqual(commands, [run, "pelab extend own --seed 7..8", run,
                                     "pelab report own --out report.html"])
         if browser.CHROMIUM:
-            with browser.Page() as page:
+            with browser.tab() as page:
                 page.open(self.folder / "report.html")
                 page.wait("typeof pelabReport !== 'undefined'")
                 commands = sorted(set(commands + self.shown_commands(page)))

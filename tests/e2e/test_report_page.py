@@ -68,8 +68,7 @@ class Shown(Made):
     @classmethod
     def setUpClass(cls):
         super().setUpClass()
-        cls.tab = browser.Page()
-        cls.addClassCleanup(cls.tab.close)
+        cls.tab = cls.enterClassContext(browser.tab())
 
     def open(self, width=1440):
         """Opens the report with all its charts in the one tab. If its width is the same, the tab
@@ -84,7 +83,8 @@ class Shown(Made):
             page.evaluate("pelabReport.drawAll()")
         return page
 
-    def test_is_whole_quiet_and_asks_nothing(self):
+    def test_a_page_is_whole_quiet_and_asks_nothing(self):
+        # First by its name: the other tests take the page as it is after the last width.
         for width in (390, 1440):
             page = self.open(width)
             self.assertEqual(page.complaints(), [])
@@ -264,7 +264,7 @@ class OwnSweep(Case):
             {**data["set_up"]["protocols"][0], "name": "custom", "near": "clean", "cells": 8,
              "departures": [
                  {"field": "model.readout", "value": "last", "protocol_value": "masked_mean"}]}])
-        with browser.Page() as page:
+        with browser.tab() as page:
             page.open(self.folder / "report.html")
             page.wait("typeof pelabReport !== 'undefined'")
             page.evaluate("pelabReport.drawAll()")
@@ -313,7 +313,7 @@ class Hostile(Case):
     @unittest.skipUnless(browser.CHROMIUM, browser.MISSING)
     def test_is_shown_as_text(self):
         file = self.make()
-        with browser.Page() as page:
+        with browser.tab() as page:
             page.open(file)
             page.wait("typeof pelabReport !== 'undefined'")
             page.evaluate("pelabReport.drawAll()")

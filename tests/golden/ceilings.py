@@ -156,22 +156,27 @@ def ceilings():
                                  0.0)}
 
 
-def published_rules(row, triggers, of_length):
-    """{name: the gap that a rule says}."""
-    first, second = triggers
-    ones, twos = ([place for place, word in enumerate(row) if word == trigger]
-                  for trigger in triggers)
-    after = [place for place in twos if place > ones[0]]
-    gaps = (posterior(row, first, second) if len(ones) > 1
-            or len(twos) > 1 else {twos[0] - ones[0] - 1: 1})
-    return {"length": of_length[len(row)][0], "outermost": twos[-1] - ones[0] - 1,
-            "next": after[0] - ones[0] - 1,
-            "first": twos[0] - ones[0] - 1, "bayes": max(gaps.items(), key=lambda item: item[1])[0]}
+def published_rules(tokens, lengths, triggers, of_length):
+    """{name: the gaps that a rule says, one of each row}."""
+    place = np.arange(tokens.shape[1])
+    one, two = ((tokens == trigger) & (place < lengths[:, None]) for trigger in triggers)
+    first_one, first_two = one.argmax(1), two.argmax(1)
+    next_two = (two & (place > first_one[:, None])).argmax(1)
+    last_two = place[-1] - two[:, ::-1].argmax(1)
+    bayes = first_two - first_one - 1
+    for row in np.flatnonzero((one.sum(1) > 1) | (two.sum(1) > 1)):
+        gaps = posterior(tokens[row, :lengths[row]].tolist(), *triggers)
+        bayes[row] = max(gaps.items(), key=lambda item: item[1])[0]
+    return {"length": np.array([of_length[length][0] for length in lengths.tolist()]),
+            "outermost": last_two - first_one - 1, "next": next_two - first_one - 1,
+            "first": first_two - first_one - 1, "bayes": bayes}
 
 
-def clean_rules(row, triggers, of_second):
-    first, second = (row.index(trigger) for trigger in triggers)
-    return {"second": of_second[second], "pair": second - first}
+def clean_rules(tokens, lengths, triggers, of_second):
+    """As published_rules, for distances; every row is full."""
+    first, second = ((tokens == trigger).argmax(1) for trigger in triggers)
+    return {"second": np.array([of_second[place] for place in second.tolist()]),
+            "pair": second - first}
 
 
 def counting_accuracy(trainer, definition):
@@ -218,13 +223,9 @@ def measure(trainer):
     for definition, rules, table in (("published", published_rules, best_gap_of_length()),
                                      ("clean", clean_rules, best_distance_of_second())):
         data, _ = stored.make_data(trainer, job(definition))
-        right = {}
-        rows, lengths, classes = data.tokens.tolist(), data.lengths.tolist(), data.classes.tolist()
-        for row, length, label in zip(rows, lengths, classes):
+        for name, said in rules(data.tokens, data.lengths, data.triggers, table).items():
             # Exact label space: class 0 is the smallest gap or distance, 1.
-            for name, said in rules(row[:length], data.triggers, table).items():
-                right[name] = right.get(name, 0) + (said == label + 1)
-        found.update({name: (count / len(rows), len(rows)) for name, count in right.items()})
+            found[name] = float((said == data.classes + 1).mean()), len(said)
     found["place"] = counting_accuracy(trainer, "clean")
     found["place, published"] = counting_accuracy(trainer, "published")
     return found

@@ -22,7 +22,7 @@ import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 from recount import deposits, report, stored  # noqa: E402
-from recount.ablation import Ablation, joined, score  # noqa: E402
+from recount.ablation import Ablation, Intact  # noqa: E402
 from recount.decoder import Decoder  # noqa: E402
 
 SCORE_BYTES = 1 << 27  # of one array of attention logits
@@ -32,24 +32,13 @@ def chunk_size(spec):
     return max(1, SCORE_BYTES // (8 * spec["model"]["heads"] * spec["task"]["length"] ** 2))
 
 
-def ablation_of(spec, tensors, data, parameters):
-    return Ablation(Decoder(spec, tensors), data, parameters, spec["task"]["data_seed"],
-                    chunk_size(spec))
+def intact_of(spec, tensors, data):
+    return Intact(Decoder(spec, tensors), data, chunk_size(spec))
 
 
-def intact_scores(ablation, begin, end):
-    """The intact model's Scores on the scored ones of the examples [begin, end)."""
-    data, found = ablation.data, []
-    for indices in ablation.chunks(begin, end):
-        scored = indices[data.scored[indices]]
-        if len(scored):
-            found.append(score(ablation.intact(scored), data.classes[scored]))
-    return joined(found)
-
-
-def compare_ablation(spec, tensors, data, analysis, rows):
+def compare_ablation(spec, model, analysis, rows):
     """One stored analysis: every entry, then the indices."""
-    ablation = ablation_of(spec, tensors, data, analysis["parameters"])
+    ablation = Ablation(model, analysis["parameters"], spec["task"]["data_seed"])
     intact, entries = ablation.run()
     name = " ".join(str(analysis["parameters"][part])
                     for part in ("method", "target", "hygiene", "data"))
@@ -108,17 +97,15 @@ def check_job(store, job_id, data_of):
     data, sha256 = data_of(spec)
     rows = report.Rows()
     rows.equal("data", "sha256", sorted(store.data_sha256(job_id)), [sha256])
-    intact = {"method": "zero", "target": "head", "hygiene": "clean", "data": "test",
-              "max_examples": 0}
-    model = ablation_of(spec, tensors, data, intact)
+    model = intact_of(spec, tensors, data)
     rows.intact("test set", job["test_correct"], job["test_total"], store.last_test_loss(job_id),
-                intact_scores(model, data.train_examples, len(data.classes)))
+                model.of(data.train_examples, len(data.classes)))
     if job["train_eval_total"] is not None:
-        fit = intact_scores(model, 0, train_sample(spec))
+        fit = model.of(0, train_sample(spec))
         rows.equal("training sample", "total", job["train_eval_total"], len(fit.right))
         rows.count("training sample", "correct", job["train_eval_correct"], fit.right.sum(), fit)
     for analysis in store.ablations(job_id):
-        compare_ablation(spec, tensors, data, analysis, rows)
+        compare_ablation(spec, model, analysis, rows)
     return job, rows
 
 
@@ -176,9 +163,9 @@ def recount(arguments):
     parameters = {"method": arguments.method, "target": arguments.target,
                   "hygiene": arguments.hygiene,
                   "data": arguments.examples, "max_examples": arguments.max_examples}
-    ablation = ablation_of(spec, tensors, data, parameters)
-    scores = intact_scores(ablation, ablation.data.train_examples,
-                           len(ablation.data.classes))
+    model = intact_of(spec, tensors, data)
+    scores = model.of(data.train_examples, len(data.classes))
+    ablation = Ablation(model, parameters, spec["task"]["data_seed"])
     intact, entries = ablation.run()
     rows = [["test set", *figures(scores, scores)], ["intact", *figures(intact, intact)]]
     rows += [[f"layer {layer} head {head}", *figures(entry, intact)]

@@ -37,6 +37,7 @@ from preloaded import Preloaded  # noqa: E402
 
 PROTOCOLS = ("clean", "published")
 POSITIONS = "positions"
+EXAMPLES = {False: {"train": 512, "test": 256}, True: {"train": 128, "test": 64}}
 MOST_APART = {"float32": 2e-3, "bf16": 0.05}  # relative difference of a loss from the CPU's
 TIMES = {"seconds", "wall_seconds"}
 FIGURES = ("epoch", "head_ablation")
@@ -45,22 +46,27 @@ ABLATION = {"name": "head_ablation", "version": 2,
                            "target": "head"}}
 
 
-def job(build, pe, protocol, precision, files):
+def job(build, pe, protocol, files, examples):
+    """The job in float32."""
     by_position = pe == POSITIONS
     made = subprocess.run(
         [build / "bench/train_bench", "--small", "--protocol", protocol, "--pe",
-         "rope" if by_position else pe, "--batch",
-         "64", "--steps", "7", "--warm-up", "1", "--epochs", "3", "--precision", precision,
-         "--print-job"], check=True, capture_output=True, text=True)
+         "rope" if by_position else pe, "--batch", "64", "--epochs", "3", "--print-job"],
+        check=True, capture_output=True, text=True)
     found = json.loads(made.stdout)
-    found["spec"]["task"]["test_examples"] = 256
+    found["spec"]["task"].update({f"{name}_examples": some for name, some in examples.items()})
     if by_position:
-        found["spec"]["task"] = own_positions.write(files)
+        found["spec"]["task"] = own_positions.write(files, examples)
         del found["spec"]["model"]["readout"]  # each position has logits of its own
     if pe == "xpos":
         found["spec"]["model"]["mask"] = "causal"  # the only one that it allows
     found["analyses"] = [ABLATION]
     return found
+
+
+def in_bf16(document):
+    spec = document["spec"]
+    return {**document, "spec": {**spec, "train": {**spec["train"], "precision": "bf16"}}}
 
 
 def by_itself(command):
@@ -101,15 +107,15 @@ def apart(found, expected):
     return max(abs(a - b) / max(abs(b), 1e-9) for a, b in pairs)
 
 
-def check(build, files, device, pe, protocol, forked):
+def check(build, files, device, pe, protocol, forked, examples):
     """{what: (holds, figure)} of one encoding under one protocol."""
     try:
-        exact, rounded = (job(build, pe, protocol, way, files) for way in ("float32", "bf16"))
+        exact = job(build, pe, protocol, files, examples)
         cpu = run(build, exact, files, "cpu")
         graphs = run(build, exact, files, device)
         again = run(build, exact, files, device)
         plain = run(build, exact, files, device, "--cuda-graphs", "off")
-        short = run(build, rounded, files, device)
+        short = run(build, in_bf16(exact), files, device)
         fork = run(build, exact, files, device,
                    start=Preloaded.of(build / "bin/pelab-trainer").run) if forked else graphs
     except (RuntimeError, subprocess.CalledProcessError) as error:
@@ -129,6 +135,8 @@ def main():
     parser.add_argument("--pe", nargs="+", choices=kinds, default=kinds)
     parser.add_argument("--protocol", nargs="+", choices=PROTOCOLS, default=PROTOCOLS)
     parser.add_argument("--at-once", type=int, default=8, help="jobs at a time [default: 8]")
+    parser.add_argument("--few", action="store_true",
+                        help="a quarter of the examples, to try the script")
     parser.add_argument("--json", type=pathlib.Path)
     options = parser.parse_args()
     if lacks := missing_device(options.build, options.device):
@@ -138,7 +146,8 @@ def main():
     with (concurrent.futures.ThreadPoolExecutor(options.at_once) as pool,
           tempfile.TemporaryDirectory() as files):
         found = list(pool.map(lambda cell: check(options.build, pathlib.Path(files),
-                                                 options.device, *cell, forked=cell is cells[0]),
+                                                 options.device, *cell, forked=cell is cells[0],
+                                                 examples=EXAMPLES[options.few]),
                               cells))
     wrong = 0
     for (pe, protocol), results in zip(cells, found):

@@ -8,7 +8,6 @@ import struct
 import tempfile
 
 LENGTH, WORDS = 32, 12
-EXAMPLES = {"train": 512, "test": 256}
 
 
 def tensor_file(metadata, tensors):
@@ -24,12 +23,13 @@ def tensor_file(metadata, tensors):
     return struct.pack("<Q", len(text)) + text + data
 
 
-def write(folder):
-    """Writes the file into `folder`, under its SHA-256. Returns the task of a job's spec."""
+def write(folder, examples):
+    """Writes the file of `examples["train"]` and `examples["test"]` sequences into `folder`, under
+    its SHA-256. Returns the task of a job's spec."""
     draw = random.Random(5)
-    tokens, targets, split, counts = [], [], [], {name: 0 for name in EXAMPLES}
-    for place, (name, examples) in enumerate(EXAMPLES.items()):
-        for _ in range(examples):
+    tokens, targets, split, counts = [], [], [], {name: 0 for name in examples}
+    for place, (name, some) in enumerate(examples.items()):
+        for _ in range(some):
             first = draw.randrange(WORDS)
             words = [1 + (first + i) % WORDS for i in range(LENGTH)]
             # About a third of the positions have no target.
@@ -38,12 +38,12 @@ def write(folder):
             targets += labels
             split.append(place)
             counts[name] += sum(label >= 0 for label in labels)
-    examples = sum(EXAMPLES.values())
+    every = sum(examples.values())
     data = tensor_file(
         {"name": "cycle", "vocabulary": str(WORDS + 1), "classes": str(WORDS), "chance": "0.125",
          "repeats": "allowed"},
-        {"tokens": ([examples, LENGTH], tokens), "targets": ([examples, LENGTH], targets),
-         "split": ([examples], split)})
+        {"tokens": ([every, LENGTH], tokens), "targets": ([every, LENGTH], targets),
+         "split": ([every], split)})
     name = hashlib.sha256(data).hexdigest()
     # In one step, because other jobs may read the file.
     with tempfile.NamedTemporaryFile(dir=folder, delete=False) as made:
@@ -52,6 +52,6 @@ def write(folder):
     return {"chance": 0.125, "classes": WORDS, "data": "cycle", "file": name, "first_label": 0,
             "label_space": "exact", "length": LENGTH, "name": "own", "padded": False,
             "scored_classes": "all", "targets": "position", "test": "test",
-            "test_examples": EXAMPLES["test"], "test_targets": counts["test"],
-            "train_examples": EXAMPLES["train"], "train_targets": counts["train"], "version": 1,
+            "test_examples": examples["test"], "test_targets": counts["test"],
+            "train_examples": examples["train"], "train_targets": counts["train"], "version": 1,
             "vocabulary": WORDS + 1}

@@ -161,7 +161,7 @@ class Check(HostCase):
         self.assertTrue(done.stderr.endswith("cuda-check: training failed\n"), done.stderr)
 
 
-EPOCHS = "50"  # of a cell that is cut off after six
+EPOCHS = "25"  # of a cell that is cut off after three
 
 
 class Days(unittest.TestCase):
@@ -169,8 +169,10 @@ class Days(unittest.TestCase):
         self.folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
 
     def run_script(self, *command):
+        # python3 may be a wrapper that takes longer than what it starts.
+        path = f"{pathlib.Path(sys.executable).parent}:{os.environ['PATH']}"
         return subprocess.run([str(word) for word in command], check=False, capture_output=True,
-                              text=True, timeout=240)
+                              text=True, timeout=240, env={**os.environ, "PATH": path})
 
     def test_the_dry_run_lists_stages_minutes_and_files(self):
         done = self.run_script(SOURCE / "deploy/gpu-day.sh", "--dry-run")
@@ -198,8 +200,8 @@ class Days(unittest.TestCase):
     def test_jobs_are_compared(self):
         found = self.folder / "jobs.json"
         done = self.run_script(sys.executable, HERE / "check_jobs.py", BUILD, "--device", "cpu",
-                               "--pe", "rope", "positions", "--protocol", "clean", "--json",
-                               found)
+                               "--few", "--pe", "rope", "positions", "--protocol", "clean",
+                               "--json", found)
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         rope, positions = (job["checks"] for job in json.loads(found.read_text()))
         self.assertEqual(set(rope), {"graphs", "again", "forked", "cpu float32", "cpu bf16"})
@@ -217,10 +219,10 @@ class Days(unittest.TestCase):
         events = self.folder / "float32-clean-distance-rope-0/events.jsonl"
         with subprocess.Popen([str(word) for word in self.table("--epochs", EPOCHS)],
                               stdout=subprocess.DEVNULL, start_new_session=True) as first:
-            for _ in range(600):
+            for _ in range(3000):
                 if events.exists() and events.read_text().count('"epoch"') > 5:
                     break
-                time.sleep(0.1)
+                time.sleep(0.02)
             os.killpg(first.pid, signal.SIGTERM)  # the trainer writes a checkpoint
             first.wait(60)
         before = max(json.loads(line)["epoch"] for line in events.read_text().splitlines()

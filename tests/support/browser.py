@@ -1,7 +1,7 @@
 """A headless Chromium for tests of pages: reads the page, its console messages and its network
 requests. Standard library only.
 
-    with browser.Page(width=1440) as page:
+    with browser.tab() as page:
         page.open(path_or_url)
         page.wait("document.querySelectorAll('.chart').length > 0")
         script = "[...document.querySelectorAll('h3')].map((title) => title.textContent)"
@@ -13,8 +13,11 @@ The browser is controlled by the DevTools protocol over a pipe, so it needs no p
 Every wait has a time limit.
 """
 
+import atexit
 import base64
+import contextlib
 import fcntl
+import functools
 import json
 import os
 import pathlib
@@ -51,6 +54,23 @@ class Thrown(BrowserError):
 # The browser's words for a script whose page went away.
 NAVIGATED = ("Inspected target navigated or closed", "Execution context was destroyed",
              "Cannot find context with specified id")
+
+
+@contextlib.contextmanager
+def tab():
+    """The Page that all tests of this process have, one after another, because a browser takes
+    over a second of processor time to start: as a new one, without what earlier ones stored."""
+    page = _one_page()
+    page.blank()
+    yield page
+    page.blank()
+
+
+@functools.cache
+def _one_page():
+    page = Page()
+    atexit.register(page.close)
+    return page
 
 
 class Page:
@@ -122,6 +142,16 @@ class Page:
     def colors(self, dark):
         self.call("Emulation.setEmulatedMedia",
                   features=[{"name": "prefers-color-scheme", "value": "dark" if dark else "light"}])
+
+    def blank(self):
+        """Leaves the page and forgets what it has stored, its messages and how it was shown."""
+        self.call("Page.navigate", url="about:blank")
+        self.wait("location.href === 'about:blank' && document.readyState === 'complete'")
+        self.call("Storage.clearDataForOrigin", origin="file://", storageTypes="all")
+        self.size(1440)
+        self.colors(False)
+        self._complaints.clear()
+        self._requests.clear()
 
     def close(self):
         process = getattr(self, "_process", None)

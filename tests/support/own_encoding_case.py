@@ -11,6 +11,8 @@ from pelab_harness import Case, SOURCE  # noqa: E402
 
 EXAMPLE = SOURCE / "client" / "python" / "examples" / "own_encodings.py"
 
+SMALL = ("--set", "task.length=8", "--set", "model.d_ff=32")  # `pelab check` in half the time
+
 SWEEP = """
 name: own
 protocol: clean

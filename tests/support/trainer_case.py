@@ -162,17 +162,23 @@ class TrainerCase(unittest.TestCase):
     def stop_command(self, command, epochs, number=signal.SIGTERM):
         """Runs the trainer until it has reported `epochs` epochs, sends the signal, and returns all
         its events. The trainer must exit as stopped (status 75)."""
-        process = subprocess.Popen([*map(str, command)], stdout=subprocess.PIPE,
-                                   stderr=subprocess.PIPE, text=True)
         lines = []
-        for line in process.stdout:
-            lines.append(line)
-            if sum('"event":"epoch"' in text for text in lines) == epochs:
-                process.send_signal(number)
-                break
-        rest, self.stderr = process.communicate(timeout=60)
+        with tempfile.TemporaryFile("w+") as errors:
+            process = subprocess.Popen([*map(str, command)], stdout=subprocess.PIPE, stderr=errors,
+                                       text=True)
+            # To the end: several lines may come at once, and some are behind the one that counts.
+            for line in process.stdout:
+                lines.append(line)
+                if '"event":"epoch"' in line:
+                    epochs -= 1
+                    if epochs == 0:
+                        process.send_signal(number)
+            process.wait(60)
+            process.stdout.close()
+            errors.seek(0)
+            self.stderr = errors.read()
         self.assertEqual(process.returncode, 75, self.stderr)
-        return self.events("".join(lines) + rest)
+        return self.events("".join(lines))
 
     def events(self, text):
         """Parses the lines. Every line must be a documented event with exactly its members."""

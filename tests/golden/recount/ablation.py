@@ -22,6 +22,13 @@ class Scores:
     nll: np.ndarray
     margin: np.ndarray  # the largest logit less the second largest
 
+    def at(self, indices):
+        return Scores(self.right[indices], self.nll[indices], self.margin[indices])
+
+    def put(self, indices, scores):
+        self.right[indices], self.nll[indices], self.margin[indices] = (scores.right, scores.nll,
+                                                                        scores.margin)
+
 
 @dataclasses.dataclass
 class Data:
@@ -37,14 +44,41 @@ class Data:
         return Batch(self.tokens[indices], self.lengths[indices])
 
 
+class Intact:
+    """A job's model with nothing replaced. It scores each example once, however many sets and
+    ablations ask for it."""
+
+    def __init__(self, decoder, data, chunk):
+        self.decoder, self.data, self.chunk = decoder, data, chunk
+        count = len(data.classes)
+        self.known = np.zeros(count, bool)
+        self.scores = Scores(np.zeros(count, bool), np.zeros(count), np.zeros(count))
+
+    def logits(self, batch):
+        x = self.decoder.begin(batch)
+        for layer in range(self.decoder.layers):
+            x = self.decoder.finish(layer, x, self.decoder.attend(layer, x, batch))
+        return self.decoder.read_out(x, batch)
+
+    def of(self, begin, end):
+        """The Scores of the scored ones of the examples [begin, end)."""
+        wanted = begin + np.flatnonzero(self.data.scored[begin:end])
+        new = wanted[~self.known[wanted]]
+        for first in range(0, len(new), self.chunk):
+            some = new[first:first + self.chunk]
+            self.scores.put(some, score(self.logits(self.data.batch(some)),
+                                        self.data.classes[some]))
+        self.known[new] = True
+        return self.scores.at(wanted)
+
+
 class Ablation:
-    def __init__(self, decoder, data, parameters, data_seed, chunk):
-        self.decoder, self.data, self.parameters, self.data_seed, self.chunk = (decoder, data,
-                                                                                parameters,
-                                                                                data_seed, chunk)
-        self.slices = parameters["target"] == "authors" and decoder.pe["name"] == "mla"
-        width = decoder.pe["latent"] if self.slices else decoder.model["d_model"]
-        self.entries = min(decoder.heads, -(-width // decoder.head_size))
+    def __init__(self, intact, parameters, data_seed):
+        self.intact, self.parameters, self.data_seed = intact, parameters, data_seed
+        self.decoder, self.data, self.chunk = intact.decoder, intact.data, intact.chunk
+        self.slices = parameters["target"] == "authors" and self.decoder.pe["name"] == "mla"
+        width = self.decoder.pe["latent"] if self.slices else self.decoder.model["d_model"]
+        self.entries = min(self.decoder.heads, -(-width // self.decoder.head_size))
         self.last_stays = parameters["hygiene"] == "authors"
         self.means = self.position_means() if parameters["method"] == "mean" else None
 
@@ -132,10 +166,6 @@ class Ablation:
             x = self.decoder.finish(layer, x, self.decoder.attend(layer, x, batch))
         return self.decoder.read_out(x, batch)
 
-    def intact(self, indices):
-        batch = self.data.batch(indices)
-        return self.rest(0, self.decoder.begin(batch), batch)
-
     def matrix(self, indices):
         """(L, entries, B, C)."""
         decoder = self.decoder
@@ -159,16 +189,15 @@ class Ablation:
 
     def run(self):
         """The intact condition's Scores and those of each entry, [layer][entry]."""
-        intact, entries = [], []
+        entries = []
         for indices in self.chunks(*self.range()):
             scored = indices[self.data.scored[indices]]
             if len(scored) == 0:
                 continue
-            intact.append(score(self.intact(scored), self.data.classes[scored]))
             entries.append(score(self.matrix(scored), self.data.classes[scored]))
         matrix = joined(entries)
-        return joined(intact), [[Scores(matrix.right[i, h], matrix.nll[i, h], matrix.margin[i, h])
-                                 for h in range(self.entries)] for i in range(self.decoder.layers)]
+        return self.intact.of(*self.range()), [[matrix.at((i, h)) for h in range(self.entries)]
+                                               for i in range(self.decoder.layers)]
 
 
 def score(logits, classes):
