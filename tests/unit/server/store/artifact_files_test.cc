@@ -66,7 +66,7 @@ TEST_F(ArtifactFilesTest, TheQuotaCountsWhatIsThere) {
   EXPECT_FALSE(Has(data));
 }
 
-// Whatever the umask is: the coordinator's other files are its user's alone.
+// The process's own umask, which keeps all other files private, changes nothing there.
 TEST_F(ArtifactFilesTest, ASharedStoreHasTheModesOfItsUmask) {
   const mode_t before = umask(077);
   const std::string store = dir_ / "made/store";
