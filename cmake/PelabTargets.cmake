@@ -91,7 +91,7 @@ function(pelab_binary name)
   cmake_parse_arguments(ARG "" "" "SOURCES;DEPS" ${ARGN})
   add_executable(${name} ${ARG_SOURCES})
   target_link_libraries(${name} PRIVATE pelab_flags ${ARG_DEPS})
-  # It reads flags and starts what the libraries do.
+  # A program's own sources read flags and call its libraries.
   target_compile_options(${name} PRIVATE ${PELAB_MOVES_DATA_OPTIONS})
   install(TARGETS ${name} RUNTIME COMPONENT ${name})
 endfunction()

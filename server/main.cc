@@ -112,7 +112,7 @@ int main(int argc, char** argv) {
     return *exit_status;
   }
   // New files are this user's alone: the database has the tokens of attempts, and hashes of others.
-  // Those in a shared artifact store are read by workers, which may be other users.
+  // Workers, which may be other users, read the files in a shared artifact store.
   const mode_t given = umask(S_IRWXG | S_IRWXO);
   if (options.coordinator.artifact_store) options.coordinator.artifact_store->umask = given;
   if (const absl::Status status = pelab::SetUpLogging("pelab-server", options.log); !status.ok()) {

@@ -54,7 +54,9 @@ absl::Status CreateFolder(const std::string& folder, const SharedStore& store) {
   std::error_code error;
   if (fs::is_directory(folder, error)) return absl::OkStatus();
   PELAB_RETURN_IF_ERROR(CreateDirectories(folder));
-  return SetMode(folder, store.folder_mode());
+  const absl::Status status = SetMode(folder, store.folder_mode());
+  // A worker of another user has made the folder meanwhile, with a mode of its own.
+  return absl::IsPermissionDenied(status) ? absl::OkStatus() : status;
 }
 
 absl::Status LinkToStore(const std::string& link, const std::string& database,

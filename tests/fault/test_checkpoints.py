@@ -2,7 +2,9 @@
 The result is bit for bit that of an uninterrupted job: every epoch's figures, the ablation matrices
 and the kept weights. The workers here share nothing: each has a work directory of its own."""
 
+import os
 import pathlib
+import stat
 import sys
 import unittest
 
@@ -104,6 +106,12 @@ class Checkpoints(Case):
         starts = self.finish(*store)
         self.assertGreater(min(starts), 0)
         self.assertNotIn("files go through the coordinator", self.logs())
+        # The store has the umask's modes, and the database is its user's alone.
+        given = os.umask(0)
+        os.umask(given)
+        modes = [stat.S_IMODE(path.stat().st_mode) for path in (self.folder / "store/database",
+                                                                self.db)]
+        self.assertEqual(modes, [0o644 & ~given, 0o600])
 
     def test_a_damaged_file_costs_time_and_nothing_else(self):
         self.begin("--checkpoint-upload", "100ms")

@@ -26,7 +26,7 @@ SOURCE = pathlib.Path(__file__).resolve().parents[2]
 
 @functools.cache
 def trainer_environment():
-    """The environment variables that the trainer asks for: with them it starts in half the time.
+    """The environment variables that the trainer asks for, so that it need not restart itself.
     Workers set them too."""
     trainer = BIN / "pelab-trainer"
     return json.loads(Preloaded.of(trainer).run([trainer, "capabilities"]).stdout)["environment"]

@@ -16,7 +16,7 @@ struct Capabilities {
   std::string json;      // the output of `pelab-trainer capabilities`, on one line
   bool preload = false;  // it can fork trainers that have loaded LibTorch (preloaded_trainer.h)
   bool cuda = true;      // false if the trainer says that it sees no CUDA device
-  // Environment variables that the trainer asks for: it starts twice as fast with them.
+  // Environment variables that the trainer asks for, so that it need not restart itself.
   std::vector<std::pair<std::string, std::string>> environment;
 };
 

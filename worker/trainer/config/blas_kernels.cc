@@ -41,9 +41,9 @@ const char* BestCore() {
 }
 
 #if defined(__GLIBC__)
-// Does the same before the libraries initialize themselves: LibTorch takes a third of a second for
-// that, which a restart would spend twice. getenv and setenv do not work yet. A release of OpenBLAS
-// without this function is asked in main.
+// Restarts the process before its libraries initialize themselves: LibTorch takes a third of a
+// second for that, which a restart from main would spend twice. getenv and setenv do not work yet.
+// If OpenBLAS lacks the function, main restarts the process.
 void RestartBeforeLibrariesBegin(int, char** argv, char** environment) {
   const auto choose = reinterpret_cast<void (*)()>(dlsym(RTLD_DEFAULT, "gotoblas_dynamic_init"));
   const char* const core = BestCore();

@@ -10,8 +10,8 @@ inline constexpr char kBlasKernelsVariable[] = "OPENBLAS_CORETYPE";
 
 // Restarts the process with OPENBLAS_CORETYPE set (same process id, same descriptors) if OpenBLAS
 // is loaded, has fallen back to kernels older than AVX2, and this processor has AVX2 or AVX-512.
-// Does nothing if the variable is already set. Call this first in main. A program that links it has
-// mostly been restarted before main, and before its libraries have initialized themselves.
+// Does nothing if the variable is already set. Call this first in main. Most programs that
+// link this are restarted before main, and before their libraries have initialized themselves.
 void RestartWithBestBlasKernels(char** argv);
 
 }  // namespace pelab::trainer

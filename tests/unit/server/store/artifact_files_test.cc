@@ -66,7 +66,7 @@ TEST_F(ArtifactFilesTest, TheQuotaCountsWhatIsThere) {
   EXPECT_FALSE(Has(data));
 }
 
-// The process's own umask, which keeps all other files private, changes nothing there.
+// The umask of the process keeps all other files private, and does not count in the store.
 TEST_F(ArtifactFilesTest, ASharedStoreHasTheModesOfItsUmask) {
   const mode_t before = umask(077);
   const std::string store = dir_ / "made/store";
