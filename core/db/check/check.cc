@@ -137,13 +137,15 @@ std::map<std::string, std::string> LookAtArtifacts(SQLite::Database& db, const s
 }
 
 // Files that no row refers to: an upload whose event has not arrived yet, or one that was
-// abandoned. They only cost space.
+// abandoned. They only cost space. The file `database` of a shared store says whose store it is.
 std::vector<std::string> UnnamedFiles(SQLite::Database& db, const std::string& path) {
   std::vector<std::string> notes;
   std::error_code error;
   for (fs::recursive_directory_iterator it(path + ".artifacts", error), end;
        !error && it != end && notes.size() < kMaxProblems; it.increment(error)) {
-    if (it->is_regular_file(error) && !IsReferred(db, it->path().filename().string())) {
+    const std::string name = it->path().filename().string();
+    if (it.depth() == 0 && name == "database") continue;
+    if (it->is_regular_file(error) && !IsReferred(db, name)) {
       notes.push_back(Concat(it->path().string(), " belongs to no attempt"));
     }
   }
