@@ -90,12 +90,12 @@ write_checkpoint() {
 checkpoint_epoch() {
   sed -n 's/.*state of epoch \([0-9]*\)$/\1/p' "$workdir/checkpoint.safetensors"
 }
-# Epochs $1 … with $2 seconds before each; keeps a checkpoint after each, and obeys SIGTERM between
-# two. With $3 the checkpoints are the real files.
+# Epochs $1 … with $2 seconds before each; keeps a checkpoint after each, and obeys SIGTERM after
+# that, as the trainer does. With $3 the checkpoints are the real files.
 train() {
   at=$1
   stop=
-  if [ -n "${3-}" ]; then trap 'stop=1' TERM; else trap 'exit 75' TERM; fi
+  trap 'stop=1' TERM
   while [ "$at" -lt "$epochs" ]; do
     [ "$2" = 0 ] || sleep "$2"
     epoch "$at"
@@ -107,6 +107,8 @@ train() {
     fi
     [ -z "$stop" ] || exit 75
   done
+  trap 'exit 75' TERM
+  [ -z "$stop" ] || exit 75
 }
 
 # Analyses on kept weights say what they were given, and train nothing.
