@@ -21,11 +21,13 @@ inline constexpr int kPageRows = 5000;  // rows of a page; far below the size of
 inline constexpr int kJobsOfRequest = 10'000;
 inline constexpr std::size_t kKeysLookedUp = 1000;  // keys that one call of a dry run looks up
 
-// `pelab run`: its coordinator and worker.
-inline constexpr absl::Duration kStart = absl::Seconds(30);  // until its coordinator answers
+// `pelab run` and `pelab settle`: the coordinator and the worker that they start.
+// until the coordinator answers, or a worker is connected
+inline constexpr absl::Duration kStart = absl::Seconds(30);
 inline constexpr absl::Duration kStartStep = absl::Milliseconds(250);  // one attempt to connect
 inline constexpr absl::Duration kStartPoll = absl::Milliseconds(50);   // between looks at the lock
-inline constexpr absl::Duration kRunPoll = absl::Milliseconds(50);     // between looks at the sweep
+// between looks at the sweep, the workers or the round
+inline constexpr absl::Duration kRunPoll = absl::Milliseconds(50);
 // How long each of them may take to end before it is killed. The sum is below 5 s, because Ctrl-C
 // must end everything within 5 s.
 inline constexpr absl::Duration kWorkerGrace = absl::Seconds(3);
@@ -33,7 +35,8 @@ inline constexpr absl::Duration kServerGrace = absl::Milliseconds(1500);
 inline constexpr int kJoins = 20;  // tries to go on after a joined coordinator has ended
 inline constexpr std::size_t kQuotedLogLines = 5;     // lines of a log in an error
 inline constexpr std::size_t kQuotedLogBytes = 4096;  // bytes read for these lines
-// Bytes of TMPDIR. A socket's path below it then has at most 107 bytes, the system's limit
+// The longest TMPDIR, in bytes, in which a socket is made; /tmp replaces a longer one. The path of
+// the socket then has at most 107 bytes, the system's limit.
 inline constexpr std::size_t kSocketParentBytes = 60;
 
 // `pelab import`.
@@ -60,7 +63,7 @@ inline constexpr std::uint64_t kGridJobs = 1000;
 inline constexpr int kCurvesByJob = 64;
 
 // Lookups that complete an answer, and the lengths of lists in it.
-// Jobs of a table that also has a line about what computed them
+// A table of at most so many jobs also has a line that says which software and devices trained them
 inline constexpr std::size_t kComputedByJobs = 10'000;
 // Compared jobs whose analyses are requested by job number; for more, all jobs' are requested
 inline constexpr std::size_t kComparedByJob = 500;

@@ -7,9 +7,9 @@
 
 namespace pelab::client {
 
-// Expands the sweep in this process. Asks a coordinator which jobs are already stored; without one,
-// reads the database file if it exists.
-// Notes what a submission with these options would be refused for.
+// Expands the sweep in this process. Asks a coordinator which jobs are stored already. If none is
+// found and --server names none, reads the database file, if it exists. Warns if the sweep's name
+// has another document or other overrides, because a submission would then be refused.
 absl::StatusOr<int> DryRun(const Context& context, const Document& document,
                            const SubmitOptions& submit);
 

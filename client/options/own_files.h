@@ -25,8 +25,8 @@ absl::StatusOr<std::vector<OwnFile>> ReadOwnFiles(
     const std::string& document, const std::string& file_name,
     google::protobuf::RepeatedPtrField<v1::Override>* overrides);
 
-// The same for a sweep that is a part of a document. `prefix` is that of its paths in messages:
-// "sweep.".
+// The same for a sweep that is a part of a document. `prefix` is put before the paths that messages
+// name: "sweep.".
 absl::StatusOr<std::vector<OwnFile>> ReadOwnFilesOf(
     const experiment::YamlNode& sweep, const std::string& prefix, const std::string& file_name,
     google::protobuf::RepeatedPtrField<v1::Override>* overrides);
@@ -40,8 +40,8 @@ std::string FileOfOverride(const v1::Override& override);
 std::string RenameOwnFiles(const std::string& document,
                            const std::map<std::string, std::string>& names);
 
-// Sends those that the coordinator lacks. What an upload that broke off has left there is not sent
-// again. Tries a few times while the coordinator is away.
+// Sends the files that the coordinator lacks. Continues an upload that broke off, and sends only the
+// rest. Tries a few times while the coordinator is away.
 absl::Status SendOwnFiles(const std::vector<OwnFile>& files, Coordinator& coordinator);
 
 }  // namespace pelab::client

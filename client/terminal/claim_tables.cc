@@ -269,10 +269,10 @@ std::string ThresholdsText(const JudgedSheet& judged) {
   }
   const auto claims = static_cast<std::int64_t>(judged.judgements.size());
   std::string text = Concat(
-      "e: the evidence, for the claim or against it, as most seeds say\na claim is decided from e "
-      "= 2 x ",
+      "e: the larger of two e-values, for the claim and against it\na claim is decided if e is at "
+      "least 2 x ",
       render::Counted(claims, "claim"), " / (",
-      render::Shortest(judged.sheet.sheet.false_discovery_rate), " x decided claims) on\n",
+      render::Shortest(judged.sheet.sheet.false_discovery_rate), " x decided claims)\n",
       "this threshold is ");
   if (met) text += Concat(EText(*met), " for the ", decided, " decided");
   if (next) text += Concat(met ? ", " : "", EText(*next), met ? " for one more" : " for the first");
@@ -347,7 +347,7 @@ std::string StandingsText(const JudgedSheet& judged) {
       [](const claims::Judgement& one) { return one.verdict == Verdict::kNotEligible; });
   if (unlearned) {
     text +=
-        "not eligible: no seed has learned enough to count (`eligible` in the sheet)\n"
+        "not eligible: fewer than half of the seeds have learned enough (`eligible` in the sheet)\n"
         "out: seeds that have learned too little\n";
   }
   return text;

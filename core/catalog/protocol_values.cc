@@ -28,7 +28,7 @@ constexpr std::string_view kBetasPublished =
     "written so in the authors' scripts; the usual order is the other way round";
 constexpr std::string_view kBetasMatched =
     "the usual value (Kingma & Ba 2015; PyTorch's default): with the authors' betas MLA falls "
-    "behind RoPE, with the usual order it does not (docs/reproduction.md)";
+    "behind RoPE, with the two exchanged it does not (docs/reproduction.md)";
 
 constexpr Reasons kReasons[] = {
     {"model.dropout_sites", "", "the same places for every encoding",

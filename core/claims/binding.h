@@ -1,5 +1,5 @@
-// Finds the cells of a sweep that a sheet's claims are about, and the signs that their values must
-// have. Pure functions: thread-safe.
+// Finds the cells of a sweep that a sheet's claims are about, and the sides on which their values
+// must lie. Pure functions: thread-safe.
 #pragma once
 
 #include <cstddef>
@@ -18,11 +18,11 @@ struct BoundTerm {
   std::size_t configuration = 0;
   double weight = 1;
 };
-// The sum of the weighted values of one seed.
+// Cells with weights. A seed gives one number: the weighted sum of their values.
 using Statistic = std::vector<BoundTerm>;
 
-// A sign that an observation can have: the statistic lies above the limit, or below it. A statistic
-// on the limit itself has neither sign.
+// A side: above a limit or below it. A seed counts for the side on which its sum lies. A sum that
+// equals the limit counts for neither.
 struct Side {
   std::size_t statistic = 0;  // in BoundClaim::statistics
   bool above = true;
@@ -35,9 +35,9 @@ struct BoundClaim {
   std::string id;                 // "rope-above-nope", with `each` "rope-above-nope[clean]"
   std::vector<std::string> each;  // the values of the fields in Claim::each
   std::vector<Statistic> statistics;
-  // The claim holds if every one of these signs is the more frequent one: P(sign) > 1/2.
+  // The claim holds if, for each of these sides, more than half of all seeds lie on it.
   std::vector<Side> holds;
-  // It fails if any of these is.
+  // The claim fails if, for one of these sides, more than half of all seeds lie on it.
   std::vector<Side> fails;
 };
 
@@ -49,15 +49,16 @@ struct BoundSheet {
 };
 struct BindResult {
   std::optional<BoundSheet> bound;
-  std::vector<experiment::Violation> violations;  // empty if and only if bound
+  std::vector<experiment::Violation> violations;  // empty if and only if `bound` is set
 };
 
 // Parses the sheet's sweep, with seed 0 in place of its seeds. `document` is the content of the
-// sheet's sweep file, or its inline sweep, whose violations get the place of the sheet's key.
+// sheet's sweep file, or the sweep that stands in the sheet. In the second case, violations have the
+// place of the key `sweep` in the sheet.
 experiment::SweepResult ParseSweepOf(const Sheet& sheet, const std::string& document);
 
-// Each cell that a claim names must be exactly one configuration of the sweep, which ParseSweepOf
-// returned.
+// Finds the cells of all claims in `sweep`, which comes from ParseSweepOf. A condition that names no
+// configuration, or several, is a violation.
 BindResult Bind(const Sheet& sheet, const experiment::Sweep& sweep);
 
 // INVALID_ARGUMENT if the sweep's jobs, as they are trained, cannot give a claim its values: the

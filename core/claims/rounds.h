@@ -43,7 +43,7 @@ struct ClaimState {
 struct Registration {
   std::int64_t first_seed = 0;
   // The first seed after all those (below kFirstPilotSeed) that cells of the sheet had jobs for.
-  // This seed and later ones are confirmatory, earlier ones exploratory.
+  // This seed and higher ones are confirmatory, lower ones exploratory.
   std::int64_t fresh_from = 0;
   std::int64_t slots = 1;  // at least 1; a round gives them all something to do
 };

@@ -14,7 +14,7 @@ namespace pelab::service {
 namespace {
 
 constexpr absl::Duration kSlice = absl::Milliseconds(10);
-constexpr std::size_t kMaxCells = 64;  // per slice: what the writer stores in a few milliseconds
+constexpr std::size_t kMaxCells = 64;  // per slice; the writer stores so many in 20 to 30 ms
 // How long a small sweep takes from its arrival until its jobs are with workers.
 constexpr absl::Duration kWay = absl::Milliseconds(15);
 constexpr absl::Duration kRetry = absl::Milliseconds(500);

@@ -23,9 +23,9 @@ struct StoredSheet {
   claims::Registration registration;
   std::optional<claims::Round> last;  // nullopt: no round was begun
   bool open = false;                  // the last round has not ended
-  // After the last round that has ended; the claims are open before the first.
+  // The state of each claim after the last round that has ended; open until one has ended.
   std::vector<claims::ClaimState> states;
-  std::vector<v1::SheetClaimRow> claims;  // the same as rows; none before the first
+  std::vector<v1::SheetClaimRow> claims;  // the same as rows; empty until a round has ended
 };
 
 // "sheet 3 (lengths)", as records and messages name a sheet.
@@ -35,18 +35,19 @@ std::string Named(const v1::SheetRow& sheet);
 absl::StatusOr<StoredSheet> LoadSheet(db::RowReader& reader, v1::Sheet sheet,
                                       std::shared_ptr<const claims::BoundSheet> bound);
 
-// The stored results of the sheet's sweep; none if it has none.
+// The stored results of the sheet's sweep; empty if the sheet has no stored sweep.
 absl::StatusOr<claims::StoredRows> RowsOf(db::RowReader& reader, const StoredSheet& sheet);
 
 // The values that EndRound stores for the claims.
 std::vector<store::StoredClaim> ToStore(const StoredSheet& sheet,
                                         const std::vector<claims::ClaimState>& states);
 
-// "[0,3]": the combinations of the sheet's sweep that the round's cells are.
+// The round's cells, as numbers of combinations of the sheet's sweep.
 std::vector<std::uint64_t> CombinationsOf(const StoredSheet& sheet, const claims::Round& round);
+// "[0,3]"
 std::string CellsJson(const std::vector<std::uint64_t>& combinations);
 
-// A job of the open round that does not come by itself.
+// A job of the open round that will not end unless it is queued again.
 struct Blocked {
   v1::BlockedJob job;
   bool failed = false;  // RetryJob queues it again; otherwise ReopenSweep does
@@ -55,7 +56,7 @@ struct Blocked {
 std::vector<Blocked> BlockedOf(const StoredSheet& sheet, const claims::StoredRows& rows,
                                const std::vector<claims::OpenCell>& open, bool live);
 
-// Everything but the open round.
+// The settlement without its open round, which Advance adds.
 absl::StatusOr<v1::Settlement> ToSettlement(db::Reader& reader, const StoredSheet& sheet,
                                             const claims::StoredRows& rows);
 

@@ -122,7 +122,7 @@ function evidenceCharts(sheet) {
   )];
 }
 
-const LEGEND = 'e: the evidence, for the claim or against it, as most seeds say. A claim is '
+const LEGEND = 'e: the larger of two e-values, for the claim and against it. A claim is '
   + 'decided when it reaches the threshold. Seeds: that show the claim, of those that count. '
   + 'Share: of all seeds, those that show it. Limits of share and median are of 95 % and hold '
   + 'whenever one looks. Values of a seed are in the unit of the metric: an accuracy is a '
