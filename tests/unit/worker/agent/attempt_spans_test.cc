@@ -108,7 +108,7 @@ TEST_F(AttemptSpansTest, EveryPartHasItsTime) {
   EXPECT_EQ(spans.traceparent(), "") << "it has ended";
   for (const auto& [name, span] : read) {
     EXPECT_EQ(span["traceId"], "0af7651916cd43dd8448eb211c80319c");
-    if (name != attempt["name"]) {
+    if (name != attempt["name"].get<std::string>()) {
       EXPECT_EQ(span["parentSpanId"], attempt["spanId"]) << name;
     }
   }
