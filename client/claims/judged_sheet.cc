@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "client/source/connect.h"
+#include "core/base/file.h"
 #include "core/base/status.h"
 #include "core/base/strings.h"
 #include "core/claims/outcomes.h"
@@ -133,6 +134,8 @@ absl::StatusOr<JudgedSheet> JudgeRegistered(DataSource& source, const v1::Sheet&
 absl::StatusOr<v1::Sheet> RegisteredOrNoFile(DataSource& source, const std::string& name) {
   auto sheet = source.Sheet(name);
   if (!absl::IsNotFound(sheet.status())) return sheet;
+  std::error_code ignored;
+  if (std::filesystem::is_directory(name, ignored)) return ReadFile(name, 0).status();
   return absl::NotFoundError(Concat("no file ", name, "; ", std::string(sheet.status().message())));
 }
 

@@ -56,7 +56,8 @@ absl::StatusOr<std::optional<v1::Sheet>> FindRegistered(DataSource& source,
                                                         const std::string& sheet);
 
 // The registered sheet `name`, where the argument could also have been a file. If there is no such
-// sheet: NOT_FOUND, with a message that says that there is no such file either.
+// sheet: the error of ReadFile if `name` is a directory, otherwise NOT_FOUND, with a message that
+// says that there is no such file either.
 absl::StatusOr<v1::Sheet> RegisteredOrNoFile(DataSource& source, const std::string& name);
 
 }  // namespace pelab::client

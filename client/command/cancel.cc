@@ -1,8 +1,9 @@
 #include <CLI/CLI.hpp>
 
 #include "client/command/commands.h"
-#include "client/source/connect.h"
+#include "client/embedded/call_session.h"
 #include "client/terminal/put.h"
+#include "core/base/status.h"
 #include "core/base/strings.h"
 #include "core/render/text.h"
 
@@ -25,16 +26,17 @@ absl::StatusOr<int> Run(const Context& context, const CancelOptions& options) {
   if (options.sweep.empty() == options.job.empty()) {
     return absl::InvalidArgumentError("name what to cancel: either SWEEP or --job JOB");
   }
-  auto coordinator = FindCoordinator(context.options);
-  if (!coordinator.ok()) return coordinator.status();
   v1::CancelRequest request;
   if (options.job.empty()) {
     request.mutable_sweep()->set_sweep(options.sweep);
   } else {
     request.set_job(options.job);
   }
-  auto response = (*coordinator)->Cancel(request);
-  if (!response.ok()) return response.status();
+  absl::StatusOr<v1::CancelResponse> response;
+  PELAB_RETURN_IF_ERROR(CallOnce(context, [&](Coordinator& coordinator) {
+                          response = coordinator.Cancel(request);
+                          return response.status();
+                        }).status());
   return PutRow(
       context,
       {{"claims_withdrawn", response->claims_withdrawn()},

@@ -4,6 +4,7 @@
 
 #include <string>
 
+#include "client/embedded/call_session.h"
 #include "client/options/options.h"
 #include "client/source/connect.h"
 #include "core/base/status.h"
@@ -11,14 +12,18 @@
 
 namespace pelab::client {
 
-// Changes `sweep` as `request` describes. Returns the errors of FindCoordinator and of the call.
+// Changes `sweep` as `request` describes. Returns the errors of CallOnce.
 template <typename Request>
 absl::StatusOr<v1::SweepControl> Change(
     const Context& context, const std::string& sweep,
     absl::StatusOr<v1::SweepControl> (Coordinator::*change)(const Request&), Request request = {}) {
-  PELAB_ASSIGN_OR_RETURN(const auto coordinator, FindCoordinator(context.options));
   request.mutable_sweep()->set_sweep(sweep);
-  return (*coordinator.*change)(request);
+  absl::StatusOr<v1::SweepControl> control;
+  PELAB_RETURN_IF_ERROR(CallOnce(context, [&](Coordinator& coordinator) {
+                          control = (coordinator.*change)(request);
+                          return control.status();
+                        }).status());
+  return control;
 }
 
 // Writes "sweep 1 quick: TEXT", or the sweep's control state as one JSON value or CSV row. Returns

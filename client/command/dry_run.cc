@@ -92,7 +92,7 @@ std::string CellsTable(const std::vector<experiment::Cell>& cells, const render:
   const results::JobList jobs = results::JobsOf(cells);
   const VaryingColumns varying(jobs, /*shown=*/"protocol");
   std::vector<render::Column> columns = {
-      {"pe", Align::kLeft, true}, {"task", Align::kLeft, true}, {"protocol"}};
+      render::LabelColumn("pe"), render::LabelColumn("task"), {"protocol"}};
   varying.AddTo(columns);
   columns.insert(columns.end(), {{"seed", Align::kRight}, {"epochs", Align::kRight}, {"key"}});
   render::Table table(columns);

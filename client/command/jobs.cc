@@ -11,6 +11,7 @@
 #include "client/terminal/table.h"
 #include "client/terminal/unknown_values.h"
 #include "client/terminal/varying_columns.h"
+#include "core/base/status.h"
 #include "core/base/strings.h"
 #include "core/render/text.h"
 
@@ -34,7 +35,7 @@ std::string ErrorText(const v1::JobRow& job) {
 std::string JobTable(const results::JobList& jobs, const render::Style& style) {
   const VaryingColumns varying(jobs);
   std::vector<render::Column> columns = {
-      {"job", Align::kRight}, {"key"}, {"pe", Align::kLeft, true}, {"task", Align::kLeft, true}};
+      {"job", Align::kRight}, {"key"}, render::LabelColumn("pe"), render::LabelColumn("task")};
   varying.AddTo(columns);
   columns.insert(columns.end(), {{"seed", Align::kRight},
                                  {"state"},

@@ -50,6 +50,25 @@ absl::StatusOr<std::vector<results::Metric>> ParseMetrics(const std::string& tex
   return metrics;
 }
 
+absl::Status CheckChoice(const results::AblationChoice& choice,
+                         const std::vector<results::Metric>& metrics) {
+  const std::string flag = !choice.method.empty()    ? "--method"
+                           : !choice.hygiene.empty() ? "--hygiene"
+                           : !choice.split.empty()   ? "--data"
+                           : !choice.target.empty()  ? "--target"
+                                                     : "";
+  if (flag.empty()) return absl::OkStatus();
+  std::vector<std::string> names;
+  for (const results::Metric& metric : metrics) {
+    if (metric.source == results::Metric::Source::kDeposit) return absl::OkStatus();
+    names.push_back(metric.name);
+  }
+  return absl::InvalidArgumentError(Concat(flag, " is about head ablations; ", Join(names, ", "),
+                                           names.size() == 1 ? " has" : " have",
+                                           " none: leave it out, or give --metric an index "
+                                           "such as gini"));
+}
+
 ValuesToCome LoadTogether(DataSource& source, const v1::JobFilter& filter,
                           const std::vector<results::Metric>& metrics,
                           const results::AblationChoice& choice) {

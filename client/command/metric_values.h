@@ -16,6 +16,11 @@ namespace pelab::client {
 // Parses --metric: "test_accuracy,epochs_to(0.9)". INVALID_ARGUMENT for unknown metrics.
 absl::StatusOr<std::vector<results::Metric>> ParseMetrics(const std::string& text);
 
+// Refuses the flags of AddChoice (ablation_options.h) if none of the metrics is an index of head
+// ablations: INVALID_ARGUMENT.
+absl::Status CheckChoice(const results::AblationChoice& choice,
+                         const std::vector<results::Metric>& metrics);
+
 // The values of each metric, as futures. nullopt: the jobs' rows already contain this metric.
 // INVALID_ARGUMENT as in results::DepositValues.
 using ValuesToCome = std::vector<std::future<absl::StatusOr<std::optional<results::MetricValues>>>>;

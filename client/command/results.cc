@@ -35,6 +35,7 @@ namespace {
 using Align = render::Column::Align;
 
 struct ResultsOptions {
+  const CLI::App* app = nullptr;  // knows which flags were given
   std::string sweep;
   std::string where;
   std::string group_by;
@@ -51,7 +52,7 @@ struct ResultsOptions {
 std::string SeedTable(const results::JobList& jobs, const render::Style& style) {
   const VaryingColumns varying(jobs);
   std::vector<render::Column> columns = {
-      {"job", Align::kRight}, {"pe", Align::kLeft, true}, {"task", Align::kLeft, true}};
+      {"job", Align::kRight}, render::LabelColumn("pe"), render::LabelColumn("task")};
   varying.AddTo(columns);
   columns.insert(columns.end(), {{"seed", Align::kRight},
                                  {"state"},
@@ -275,8 +276,29 @@ absl::StatusOr<int> Compare(const Context& context, const ResultsOptions& option
              {.json = json, .text = [&] { return text; }, .rows = "groups", .columns = columns});
 }
 
+// Refuses flags that the requested output would ignore.
+absl::Status CheckTogether(const ResultsOptions& options) {
+  const auto given = [&](const char* flag) { return options.app->count(flag) > 0; };
+  const auto refused = [](const std::string& flag, const char* about, const std::string& other) {
+    return absl::InvalidArgumentError(Concat(flag, " is about ", about, ": leave out ", other));
+  };
+  if (options.seeds && given("--compare")) return refused("--seeds", "single jobs", "--compare");
+  for (const char* flag : {"--top", "--group-by"}) {
+    if (given("--compare") && given(flag)) return refused(flag, "groups", "--compare");
+  }
+  if (!options.seeds) return absl::OkStatus();
+  for (const char* flag : {"--top", "--group-by", "--interval"}) {
+    if (given(flag)) return refused(flag, "groups", "--seeds");
+  }
+  if (!given("--metric")) return absl::OkStatus();
+  return refused("--metric", "groups",
+                 "--seeds; with --group-by pe,task,seed each seed is a group");
+}
+
 absl::StatusOr<int> Run(const Context& context, const ResultsOptions& options) {
+  PELAB_RETURN_IF_ERROR(CheckTogether(options));
   PELAB_ASSIGN_OR_RETURN(const auto metrics, ParseMetrics(options.metric));
+  PELAB_RETURN_IF_ERROR(CheckChoice(options.choice, metrics));
   PELAB_RETURN_IF_ERROR(CheckPaper(context, options.paper));
   if (options.seeds && PaperOf(context.options.output_name)) {
     return absl::InvalidArgumentError(
@@ -286,10 +308,6 @@ absl::StatusOr<int> Run(const Context& context, const ResultsOptions& options) {
   if (options.compare.empty() != options.with.empty()) {
     return absl::InvalidArgumentError(
         "--compare and --with go together: --compare pe=rope --with pe=mla");
-  }
-  if (options.top > 0 && (options.seeds || !options.compare.empty())) {
-    return absl::InvalidArgumentError(
-        Concat("--top is about groups: leave out ", options.seeds ? "--seeds" : "--compare"));
   }
   return options.compare.empty() ? Groups(context, options, metrics)
                                  : Compare(context, options, metrics);
@@ -309,6 +327,7 @@ void AddResults(Commands& commands) {
                  "  pelab results table1 --metric 'epochs_to(0.9)' --top 5\n"
                  "  pelab results table1 --compare pe=rope --with pe=mla\n"
                  "  pelab results table1 --output latex --out table1.tex");
+  options->app = app;
   app->add_option("SWEEP", options->sweep,
                   "number or name of a sweep [default: all jobs of the database]");
   AddWhere(app, options->where);
@@ -321,10 +340,10 @@ void AddResults(Commands& commands) {
                   "the 95 % interval of the mean: t (Student's) or bootstrap (percentile) "
                   "[default: t]")
       ->check(CLI::IsMember({"t", "bootstrap"}));
-  app->add_option("--compare", options->compare,
-                  "compare the jobs of this condition with those of --with, paired by seed and "
-                  "everything else equal");
-  app->add_option("--with", options->with, "the other side of --compare");
+  AddCondition(app, "--compare", options->compare,
+               "compare the jobs of this condition with those of --with, paired by seed and "
+               "everything else equal");
+  AddCondition(app, "--with", options->with, "the other side of --compare");
   AddChoice(app, options->choice);
   app->add_option("--top", options->top,
                   "only this many groups: those with the best means of the metric, best first "

@@ -63,7 +63,7 @@ std::string SweepTable(const std::vector<v1::Sweep>& sweeps, const render::Style
 std::string RunningTable(const results::JobList& jobs, const render::Style& style) {
   const results::Varying varying(jobs);
   render::Table table({{"job", Align::kRight},
-                       {"running", Align::kLeft, true},
+                       render::LabelColumn("running"),
                        {"epoch", Align::kRight},
                        {"test_accuracy", Align::kRight}});
   for (std::size_t i = 0; i < jobs.size(); ++i) {
@@ -162,7 +162,7 @@ absl::StatusOr<int> ShowOne(const Context& context, DataSource& source, const st
   const std::string submitted =
       Concat("submitted ", render::FormatTime(sweep.created_at_ms()), " from ",
              render::Escape(sweep.file_name()), ", protocol ", render::Escape(sweep.protocol()),
-             ": ", CountsText(sweep.counts()),
+             "; found at the last submission: ", CountsText(sweep.counts()),
              sweep.priority() == 0 ? "" : Concat("; priority ", sweep.priority()),
              sweep.extensions().empty() ? ""
              : IsOfSheet(sweep)

@@ -107,18 +107,26 @@ int PutDeleted(const Context& context, const v1::DeleteResponse& response, bool 
                        JobsText(response.jobs_deleted()), dry_run ? " would be" : "",
                        " deleted with all results", KeptText(response), "\n",
                        dry_run           ? "nothing was deleted\n"
-                       : response.more() ? "the sweep is gone; the coordinator goes on deleting "
+                       : response.more() ? "the sweep is gone; a coordinator goes on deleting "
                                            "its jobs\n"
                                          : ""));
 }
 
+absl::StatusOr<v1::DeleteResponse> Ask(const Context& context, const v1::DeleteRequest& request) {
+  absl::StatusOr<v1::DeleteResponse> response;
+  PELAB_RETURN_IF_ERROR(CallOnce(context, [&](Coordinator& coordinator) {
+                          response = coordinator.Delete(request);
+                          return response.status();
+                        }).status());
+  return response;
+}
+
 absl::StatusOr<int> Delete(const Context& context, const SweepsOptions& options) {
-  PELAB_ASSIGN_OR_RETURN(auto coordinator, FindCoordinator(context.options));
   v1::DeleteRequest request;
   request.mutable_sweep()->set_sweep(options.sweep);
   if (options.dry_run || !options.yes) {
     request.set_dry_run(true);
-    PELAB_ASSIGN_OR_RETURN(const auto would, coordinator->Delete(request));
+    PELAB_ASSIGN_OR_RETURN(const auto would, Ask(context, request));
     if (options.dry_run) return PutDeleted(context, would, true);
     PELAB_ASSIGN_OR_RETURN(const bool agreed, Agreed(context, would));
     if (!agreed) {
@@ -128,7 +136,7 @@ absl::StatusOr<int> Delete(const Context& context, const SweepsOptions& options)
     request.set_dry_run(false);
     request.mutable_sweep()->set_sweep(Concat(would.sweep_id()));
   }
-  PELAB_ASSIGN_OR_RETURN(const auto response, coordinator->Delete(request));
+  PELAB_ASSIGN_OR_RETURN(const auto response, Ask(context, request));
   return PutDeleted(context, response, false);
 }
 

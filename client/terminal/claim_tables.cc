@@ -65,29 +65,44 @@ std::string Color(Verdict verdict) {
   return "";
 }
 
+// 2, or 3 where both the mean and its interval would be 0.00. More decimals would leave no room for
+// the names of claims.
+int EstimateDecimals(const Estimate& estimate) {
+  const double size =
+      std::max(estimate.t_half_width.value_or(0), std::abs(estimate.mean.value_or(1)));
+  return size >= 0.005 ? 2 : 3;
+}
+
 // Without "-0.00".
-std::string Rounded(double value) { return render::Fixed(std::abs(value) < 0.005 ? 0 : value, 2); }
-std::string Signed(double value) { return Concat(value <= -0.005 ? "" : "+", Rounded(value)); }
-std::string LimitText(double limit, const char* infinite) {
-  return std::isfinite(limit) ? Rounded(limit) : infinite;
+std::string Rounded(double value, int decimals) {
+  return render::Fixed(std::abs(value) < 0.5 * std::pow(10, -decimals) ? 0 : value, decimals);
+}
+std::string Signed(double value, int decimals) {
+  const std::string text = Rounded(value, decimals);
+  return Concat(text.starts_with('-') ? "" : "+", text);
+}
+std::string LimitText(double limit, int decimals, const char* infinite) {
+  return std::isfinite(limit) ? Rounded(limit, decimals) : infinite;
 }
 std::string MeanText(const Estimate& estimate) {
   if (!estimate.mean) return "-";
+  const int decimals = EstimateDecimals(estimate);
   return Concat(
-      Signed(*estimate.mean),
-      estimate.t_half_width ? Concat(" ± ", render::Fixed(*estimate.t_half_width, 2)) : "");
+      Signed(*estimate.mean, decimals),
+      estimate.t_half_width ? Concat(" ± ", render::Fixed(*estimate.t_half_width, decimals)) : "");
 }
 std::string MedianText(const Estimate& estimate) {
   if (!std::isfinite(estimate.median.low) && !std::isfinite(estimate.median.high)) return "-";
-  return Concat(LimitText(estimate.median.low, "-inf"), "…",
-                LimitText(estimate.median.high, "inf"));
+  const int decimals = EstimateDecimals(estimate);
+  return Concat(LimitText(estimate.median.low, decimals, "-inf"), "…",
+                LimitText(estimate.median.high, decimals, "inf"));
 }
 
 // The limits of the share of seeds that show the claim.
 std::string ShareText(const Evidence& evidence) {
   if (evidence.e.eligible == 0) return "-";
   const stats::ShareLimits share = stats::ShareSequence(Weakest(evidence).count);
-  return Concat(Rounded(share.low), "…", Rounded(share.high));
+  return Concat(render::Fixed(share.low, 2), "…", render::Fixed(share.high, 2));
 }
 
 // The seeds that show the claim. Those that show neither it nor its contrary are named, because

@@ -32,10 +32,10 @@ std::vector<std::string> RowText(const results::Comparison& comparison,
 std::string ExamplesText(const results::Comparison& comparison, const std::string& name_a,
                          const std::string& name_b, const render::Style& style) {
   std::vector<render::Column> columns;
-  for (const std::string& name : comparison.columns) columns.push_back({name, Align::kLeft, true});
+  for (const std::string& name : comparison.columns) columns.push_back(render::LabelColumn(name));
   columns.push_back({"seed", Align::kRight});
-  columns.push_back({"only " + name_a, Align::kRight, true});
-  columns.push_back({"only " + name_b, Align::kRight, true});
+  columns.push_back(render::LabelColumn("only " + name_a, Align::kRight));
+  columns.push_back(render::LabelColumn("only " + name_b, Align::kRight));
   columns.push_back({"p", Align::kRight});
   render::Table table(columns);
   bool any = false;
@@ -74,10 +74,10 @@ std::string ComparisonText(const results::Comparison& comparison, const std::str
   } else {
     std::vector<render::Column> columns;
     for (const std::string& name : comparison.columns) {
-      columns.push_back({name, Align::kLeft, true});
+      columns.push_back(render::LabelColumn(name));
     }
-    columns.push_back({name_a, Align::kRight, true});
-    columns.push_back({name_b, Align::kRight, true});
+    columns.push_back(render::LabelColumn(name_a, Align::kRight));
+    columns.push_back(render::LabelColumn(name_b, Align::kRight));
     for (const char* name : {"difference", "95% interval", "p", "pairs"}) {
       columns.push_back({name, Align::kRight});
     }
@@ -86,11 +86,13 @@ std::string ComparisonText(const results::Comparison& comparison, const std::str
       table.AddRow(RowText(comparison, group), group.difference.complete() ? "" : "33");
     }
     text = table.Render(style);
-    text += Concat(render::Escape(comparison.metric.name), ", pairs by seed; interval: ",
-                   comparison.interval == stats::IntervalKind::kStudentT
-                       ? "Student's t"
-                       : "percentile bootstrap of the mean",
-                   "; p: paired t test, two-sided\n");
+    const std::string note =
+        Concat(render::Escape(comparison.metric.name), ", pairs by seed; interval: ",
+               comparison.interval == stats::IntervalKind::kStudentT
+                   ? "Student's t"
+                   : "percentile bootstrap of the mean, too narrow for few seeds",
+               "; p: paired t test, two-sided");
+    text += render::Wrap(note, style.width) + "\n";
   }
   for (const std::string& other : results::ShownConfounders(comparison)) {
     text += Concat("the sides also differ in ", render::Escape(other), "\n");

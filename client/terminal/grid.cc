@@ -131,13 +131,15 @@ std::string Block(const Grid& grid, const Layout& layout, std::size_t block, std
   const std::string gap(kGap, ' ');
   std::string title = PadRight(Truncate(Escape(grid.title), layout.label), layout.label);
   for (std::size_t task = first; task < last; ++task) {
-    title += gap + PadRight(Truncate(Escape(grid.tasks[task]), style.width - layout.label - 2),
-                            layout.widths[task]);
+    title +=
+        gap + PadRight(TruncateMiddle(Escape(grid.tasks[task]), style.width - layout.label - 2),
+                       layout.widths[task]);
   }
   title.erase(title.find_last_not_of(' ') + 1);
   std::string text = Paint(style, "1", title) + "\n";
   for (std::size_t row = 0; row < rows; ++row) {
-    std::string line = PadRight(Truncate(Escape(grid.rows[row].label), layout.label), layout.label);
+    std::string line =
+        PadRight(TruncateMiddle(Escape(grid.rows[row].label), layout.label), layout.label);
     for (std::size_t task = first; task < last; ++task) {
       line += gap + PadRight(layout.texts[row][task], layout.widths[task]);
     }

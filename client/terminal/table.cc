@@ -12,8 +12,10 @@ namespace {
 
 constexpr int kLongestWord = 10;  // longer words are broken if the table is too wide
 
-// The lines of a cell, at most `most`; the last one ends in "…" if text is cut.
-std::vector<std::string> CellLines(const std::string& cell, int width, std::size_t most) {
+// The lines of a cell, at most `most`. If text is cut, the last line ends in "…"; the last line
+// of a label has it within.
+std::vector<std::string> CellLines(const std::string& cell, int width, std::size_t most,
+                                   bool is_label) {
   std::vector<std::string> lines;
   std::string_view rest = cell;
   const auto skip_spaces = [&rest] {
@@ -29,7 +31,7 @@ std::vector<std::string> CellLines(const std::string& cell, int width, std::size
     rest.remove_prefix(lines.back().size());
     skip_spaces();
   }
-  lines.push_back(Truncate(rest, width));
+  lines.push_back(is_label ? TruncateMiddle(rest, width) : Truncate(rest, width));
   return lines;
 }
 
@@ -118,7 +120,7 @@ std::string Table::RowLines(const std::vector<std::string>& cells, const Layout&
   std::vector<std::vector<std::string>> texts;
   std::size_t lines = 1;
   for (std::size_t i = 0; i < cells.size(); ++i) {
-    texts.push_back(CellLines(cells[i], layout.widths[i], most_lines_));
+    texts.push_back(CellLines(cells[i], layout.widths[i], most_lines_, columns_[i].is_label));
     lines = std::max(lines, texts.back().size());
   }
   std::string text;

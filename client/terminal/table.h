@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "client/terminal/style.h"
@@ -15,7 +16,14 @@ struct Column {
   std::string title;
   Align align = Align::kLeft;
   bool shrinks = false;  // its texts wrap if the table is wider than the terminal
+  // Its texts identify the rows and may differ only at their ends. Where a text is cut, its last
+  // line ends with the end of the text.
+  bool is_label = false;
 };
+// A column of labels, which shrinks.
+inline Column LabelColumn(std::string title, Column::Align align = Column::Align::kLeft) {
+  return {std::move(title), align, true, true};
+}
 
 // A table with a header line. Cells and titles may be data, so they are escaped. Not thread-safe.
 class Table {
@@ -29,9 +37,10 @@ class Table {
   void AddRow(std::vector<std::string> cells, std::string sgr = "");
   bool empty() const { return rows_.empty(); }
 
-  // Lines end with a newline and have no trailing spaces. A cell that needs more lines than allowed
-  // ends in "…". Words are broken only if the table would not fit otherwise. The table is wider
-  // than the style's width only if columns that do not shrink need it: a number is never cut.
+  // Lines end with a newline and have no trailing spaces. A cell that needs more lines than
+  // allowed ends in "…"; a label has it within its last line. Words are broken only if the
+  // table would not fit otherwise. The table is wider than the style's width only if columns
+  // that do not shrink need it: a number is never cut.
   std::string Render(const Style& style) const;
 
  private:

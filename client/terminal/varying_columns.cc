@@ -9,11 +9,11 @@ VaryingColumns::VaryingColumns(const results::JobList& jobs, const std::string& 
 
 void VaryingColumns::AddTo(std::vector<render::Column>& columns) const {
   if (fields_.size() > kMostColumns) {
-    columns.push_back({"settings", render::Column::Align::kLeft, true});
+    columns.push_back(render::LabelColumn("settings"));
     return;
   }
   for (const std::string& field : fields_) {
-    columns.push_back({field, render::Column::Align::kLeft, true});
+    columns.push_back(render::LabelColumn(field));
   }
 }
 

@@ -1,13 +1,23 @@
 #include "core/base/duration.h"
 
 #include <cstdint>
+#include <string>
+#include <utility>
 
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "absl/strings/strip.h"
 
 namespace pelab {
+namespace {
+
+// Largest first.
+constexpr std::pair<absl::string_view, std::uint64_t> kByteUnits[] = {
+    {"TiB", 1ULL << 40}, {"GiB", 1ULL << 30}, {"MiB", 1ULL << 20}, {"KiB", 1ULL << 10}};
+
+}  // namespace
 
 absl::StatusOr<absl::Duration> ParseDuration(absl::string_view text, absl::string_view what) {
   absl::Duration duration;
@@ -52,14 +62,8 @@ absl::StatusOr<absl::Duration> ParseDays(absl::string_view whole, absl::string_v
 absl::StatusOr<std::uint64_t> ParseByteSize(absl::string_view text, absl::string_view what) {
   absl::string_view digits(text.data(), text.size());
   std::uint64_t unit = 1;
-  if (absl::ConsumeSuffix(&digits, "KiB")) {
-    unit = std::uint64_t{1} << 10;
-  } else if (absl::ConsumeSuffix(&digits, "MiB")) {
-    unit = std::uint64_t{1} << 20;
-  } else if (absl::ConsumeSuffix(&digits, "GiB")) {
-    unit = std::uint64_t{1} << 30;
-  } else if (absl::ConsumeSuffix(&digits, "TiB")) {
-    unit = std::uint64_t{1} << 40;
+  for (const auto& [name, bytes] : kByteUnits) {
+    if (unit == 1 && absl::ConsumeSuffix(&digits, name)) unit = bytes;
   }
   constexpr std::uint64_t kMax = std::uint64_t{1} << 60;
   std::uint64_t count = 0;
@@ -71,6 +75,15 @@ absl::StatusOr<std::uint64_t> ParseByteSize(absl::string_view text, absl::string
                                                    "or with a unit such as 64KiB, 256MiB or 2GiB"));
   }
   return count * unit;
+}
+
+std::string FormatByteSize(std::uint64_t bytes) {
+  for (const auto& [name, unit] : kByteUnits) {
+    if (bytes < unit) continue;
+    if (bytes % unit == 0) return absl::StrCat(bytes / unit, name);
+    return absl::StrFormat("%.2f%s", static_cast<double>(bytes) / static_cast<double>(unit), name);
+  }
+  return absl::StrCat(bytes, " bytes");
 }
 
 }  // namespace pelab

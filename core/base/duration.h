@@ -21,4 +21,7 @@ absl::StatusOr<absl::Duration> ParseDays(absl::string_view text, absl::string_vi
 // ParseDuration.
 absl::StatusOr<std::uint64_t> ParseByteSize(absl::string_view text, absl::string_view what);
 
+// "900GiB", "11.77GiB" (rounded), "1000 bytes".
+std::string FormatByteSize(std::uint64_t bytes);
+
 }  // namespace pelab

@@ -116,9 +116,9 @@ absl::Status WriteFileAtomically(const std::string& path, absl::string_view data
   const std::string temporary = absl::StrCat(path, ".", absl::Hex(RandomToken()), ".tmp");
   absl::Status status = [&]() -> absl::Status {
     UniqueFd fd(open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode));
-    if (!fd) return ErrnoStatus(errno, absl::StrCat("cannot create ", temporary));
-    PELAB_RETURN_IF_ERROR(WriteAll(fd.get(), data, temporary));
-    if (fsync(fd.get()) != 0) return ErrnoStatus(errno, absl::StrCat("cannot sync ", temporary));
+    if (!fd) return ErrnoStatus(errno, absl::StrCat("cannot create ", path));
+    PELAB_RETURN_IF_ERROR(WriteAll(fd.get(), data, path));
+    if (fsync(fd.get()) != 0) return ErrnoStatus(errno, absl::StrCat("cannot sync ", path));
     if (rename(temporary.c_str(), path.c_str()) != 0) {
       return ErrnoStatus(errno, absl::StrCat("cannot replace ", path));
     }

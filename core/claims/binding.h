@@ -22,7 +22,7 @@ struct BoundTerm {
 using Statistic = std::vector<BoundTerm>;
 
 // A side: above a limit or below it. A seed counts for the side on which its sum lies. A sum that
-// equals the limit counts for neither.
+// equals the limit, up to rounding, counts for neither.
 struct Side {
   std::size_t statistic = 0;  // in BoundClaim::statistics
   bool above = true;
@@ -53,12 +53,12 @@ struct BindResult {
 };
 
 // Parses the sheet's sweep, with seed 0 in place of its seeds. `document` is the content of the
-// sheet's sweep file, or the sweep that stands in the sheet. In the second case, violations have the
-// place of the key `sweep` in the sheet.
+// sheet's sweep file, or the sweep that stands in the sheet. In the second case, violations have
+// the place of the key `sweep` in the sheet.
 experiment::SweepResult ParseSweepOf(const Sheet& sheet, const std::string& document);
 
-// Finds the cells of all claims in `sweep`, which comes from ParseSweepOf. A condition that names no
-// configuration, or several, is a violation.
+// Finds the cells of all claims in `sweep`, which comes from ParseSweepOf. A condition that names
+// no configuration, or several, is a violation.
 BindResult Bind(const Sheet& sheet, const experiment::Sweep& sweep);
 
 // INVALID_ARGUMENT if the sweep's jobs, as they are trained, cannot give a claim its values: the

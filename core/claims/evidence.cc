@@ -28,13 +28,21 @@ bool IsEligible(const BoundSheet& sheet, std::size_t cell, const Outcome& outcom
   return ValueOf(outcome, eligibility.metric) > above + eligibility.by;
 }
 
+// How far a sum of accuracies lies from its exact value at most. Accuracies are fractions, so a sum
+// that is exactly on the limit may come out on either side of it.
+constexpr double kRounding = 1e-12;
+
+bool Beyond(const Side& side, double value) {
+  const double slack = kRounding * std::max(1.0, std::abs(side.limit));
+  return side.above ? value > side.limit + slack : value < side.limit - slack;
+}
+
 stats::SignCount Count(const Side& side, const std::vector<SeedEvidence>& seeds) {
   stats::SignCount count;
   for (const SeedEvidence& seed : seeds) {
     if (!seed.eligible) continue;
     ++count.trials;
-    const double value = seed.values[side.statistic];
-    if (side.above ? value > side.limit : value < side.limit) ++count.successes;
+    if (Beyond(side, seed.values[side.statistic])) ++count.successes;
   }
   return count;
 }

@@ -4,7 +4,6 @@
 #include <cctype>
 #include <cmath>
 #include <functional>
-#include <initializer_list>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <string>
@@ -14,6 +13,7 @@
 #include "core/base/utf8.h"
 #include "core/catalog/catalog.h"
 #include "core/claims/metric.h"
+#include "core/claims/twins.h"
 #include "core/experiment/sweep.h"
 #include "core/experiment/sweep_name.h"
 #include "core/experiment/yaml_json.h"
@@ -225,6 +225,8 @@ class SheetReader {
       }
       sheet_.claims.push_back(std::move(claim));
     }
+    // A claim that could not be read whole would look like another one.
+    if (violations_.empty()) RefuseTwins(sheet_.claims, &violations_);
   }
 
   void ReadClaim(const Source& source, Claim* claim) {
@@ -327,26 +329,39 @@ class SheetReader {
       Say(source, "a and b, or chain",
           "above needs either a and b, or a chain of cells from the highest on");
     }
-    if (claim.kind == Kind::kBetween && claim.low >= claim.high) {
-      Say(source, "low below high",
-          Concat("between needs a low below its high, not ", catalog::NumberToText(claim.low),
-                 " and ", catalog::NumberToText(claim.high)));
-    }
+    if (claim.kind == Kind::kBetween) CheckOrder(source);
     if (claim.kind != Kind::kMost && claim.kind != Kind::kContrast) {
-      CheckLimits(source, claim.metric, {claim.low, claim.high});
+      CheckLimits(source, claim.metric);
     }
   }
 
+  // The value of a key of a map, or the map itself if it lacks the key.
+  static Source ValueOf(const Source& source, std::string_view key) {
+    const YamlNode* value = MemberOf(*source.node, key);
+    return value == nullptr ? source : Source{value, Concat(source.path, ".", key)};
+  }
+
+  void CheckOrder(const Source& between) {
+    const Source low = ValueOf(between, "low"), high = ValueOf(between, "high");
+    const auto from = ReadReal(*low.node), to = ReadReal(*high.node);
+    if (!from || !to || *from < *to) return;
+    Say(low, "low below high",
+        Concat(low.path, " must be below high (", InWords(*high.node), "), not ",
+               InWords(*low.node)));
+  }
+
   // A limit of 5 was meant as 5 points.
-  void CheckLimits(const Source& source, const std::string& metric,
-                   std::initializer_list<double> limits) {
+  void CheckLimits(const Source& source, const std::string& metric) {
     if (!IsFraction(metric)) return;
-    for (const double limit : limits) {
-      if (std::abs(limit) <= kMostLimit) continue;
-      return Say(
-          source, "-1 to 1",
-          Concat(metric, " is a fraction: write ", catalog::NumberToText(std::abs(limit) / 100),
-                 " for ", catalog::NumberToText(std::abs(limit)), " points"));
+    for (const std::string_view key : {"above", "by", "within", "low", "high"}) {
+      const Source limit = ValueOf(source, key);
+      const auto read = ReadReal(*limit.node);
+      const bool is_reported = !read || (key == "within" && *read <= 0);
+      if (is_reported || std::abs(*read) <= kMostLimit) continue;
+      const std::string points = catalog::NumberToText(*read);
+      Say(limit, "-1 to 1",
+          Concat(limit.path, " is ", points, ", but ", metric, " is a fraction: write ",
+                 catalog::NumberToText(*read / 100), " for ", points, " points"));
     }
   }
 
@@ -475,7 +490,7 @@ class SheetReader {
                 eligible.above = above;
               }},
              {"by", false, [&](const Source& s) { ReadAnyNumber(s, &eligible.by); }}});
-    CheckLimits(source, eligible.metric, {eligible.above.value_or(0), eligible.by});
+    CheckLimits(source, eligible.metric);
   }
 
   Sheet sheet_;

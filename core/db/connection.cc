@@ -14,6 +14,13 @@
 namespace pelab::db {
 namespace {
 
+// A coordinator that could not start leaves an empty file, which it locked.
+bool IsEmpty(const std::string& path) {
+  std::error_code error;
+  const std::uintmax_t bytes = std::filesystem::file_size(path, error);
+  return error ? error == std::errc::no_such_file_or_directory : bytes == 0;
+}
+
 // NOMUTEX: one thread at a time uses the connection, so SQLite need not lock for every value.
 constexpr int kFlags = SQLITE_OPEN_READONLY | SQLITE_OPEN_NOMUTEX;
 
@@ -93,6 +100,10 @@ absl::StatusOr<std::unique_ptr<Connection>> Connection::Open(const std::string& 
   const auto type = std::filesystem::status(path, error).type();
   if (type == std::filesystem::file_type::not_found) {
     return absl::NotFoundError(Concat("no database at ", path));
+  }
+  if (IsEmpty(path) && IsEmpty(path + "-wal")) {
+    return absl::NotFoundError(
+        Concat("no database at ", path, " yet: nothing was stored in the file"));
   }
   if (absl::Status status = migrations::CheckDatabasePath(path); !status.ok()) return status;
   try {

@@ -220,12 +220,14 @@ std::vector<const OwnSplit*> SweepReader::TestsOf(const OwnTask& task, const Sou
   std::vector<const OwnSplit*> tests;
   for (const Source& element : Elements({named, source.path + ".test"})) {
     const OwnSplit* split = task.Find(element.node->text);
-    if (element.node->kind == Kind::kScalar && split != nullptr && split->name != kTrainSplit) {
-      tests.push_back(split);
-    } else {
+    if (element.node->kind != Kind::kScalar || split == nullptr || split->name == kTrainSplit) {
       Say(element, task.TestSplits(),
           element.path + " must be one of " + task.TestSplits() + ", a split of " + task.name +
               ", not " + InWords(*element.node));
+    } else if (std::find(tests.begin(), tests.end(), split) != tests.end()) {
+      Say(element, "each split once", "split " + split->name + " is there twice");
+    } else {
+      tests.push_back(split);
     }
   }
   return tests;

@@ -370,6 +370,7 @@ void SweepReader::ReadMemory(const Source& source) {
                                                                   {"MiB", 1ULL << 20},
                                                                   {"GiB", 1ULL << 30},
                                                                   {"TiB", 1ULL << 40}};
+  constexpr std::uint64_t kLeast = std::uint64_t{1} << 20;  // less is a number without its unit
   constexpr std::uint64_t kMost = std::uint64_t{1} << 50;
   if (source.node->kind == Kind::kScalar) {
     const std::string& text = source.node->text;
@@ -379,7 +380,14 @@ void SweepReader::ReadMemory(const Source& source) {
     while (!unit.empty() && unit[0] == ' ') unit.remove_prefix(1);
     const auto found = units.find(unit);
     if (error == std::errc() && found != units.end() && amount <= kMost / found->second) {
-      plan_.resources.memory_bytes = amount * found->second;
+      const std::uint64_t bytes = amount * found->second;
+      if (bytes >= kLeast) {
+        plan_.resources.memory_bytes = bytes;
+        return;
+      }
+      Say(source, "1MiB to 1024TiB",
+          "resources.memory must be at least 1MiB, not " + InWords(*source.node) +
+              "; write 8GiB for gibibytes");
       return;
     }
   }

@@ -68,17 +68,25 @@ void LimitedServer::BreakConnections() {
   for (const int fd : open_) shutdown(fd, SHUT_RDWR);
 }
 
+// A request with neither Content-Length nor Transfer-Encoding has no body (RFC 9112, 6.3).
+// httplib would read a body until the peer closes the connection, but the peer awaits an answer.
+void LimitedServer::SayBodyIsEmpty(httplib::Request& request) {
+  if (request.has_header("Content-Length") || request.has_header("Transfer-Encoding")) return;
+  request.set_header("Content-Length", "0");
+}
+
 // From version 0.15 on, process_request takes the addresses of both ends; the local one is not
 // used. This is a template, so that only the call that the installed version has is compiled.
 template <typename Self>
 bool LimitedServer::Process(Self& self, Connection& connection, bool last, bool& closed) {
-  if constexpr (requires { self.process_request(connection, last, closed, nullptr); }) {
-    return self.process_request(connection, last, closed, nullptr);
+  if constexpr (requires { self.process_request(connection, last, closed, SayBodyIsEmpty); }) {
+    return self.process_request(connection, last, closed, SayBodyIsEmpty);
   } else {
     std::string remote;
     int port = 0;
     connection.get_remote_ip_and_port(remote, port);
-    return self.process_request(connection, remote, port, std::string(), 0, last, closed, nullptr);
+    return self.process_request(connection, remote, port, std::string(), 0, last, closed,
+                                SayBodyIsEmpty);
   }
 }
 

@@ -38,6 +38,8 @@ class LimitedServer final : public httplib::Server {
   bool process_and_close_socket(socket_t fd) override;
   template <typename Self>
   static bool Process(Self& self, Connection& connection, bool last, bool& closed);
+  // Adds Content-Length: 0 to a request that has no body.
+  static void SayBodyIsEmpty(httplib::Request& request);
   void BreakConnections();
 
   const std::size_t most_threads_;

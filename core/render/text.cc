@@ -67,20 +67,39 @@ int DisplayWidth(std::string_view text) {
   return width;
 }
 
+namespace {
+
+// The number of bytes of the first characters of the text that fit into `width` columns.
+std::size_t BytesThatFit(std::string_view text, int width) {
+  std::size_t bytes = 0;
+  while (bytes < text.size()) {
+    const Utf8Character c = FirstCharacter(text.substr(bytes));
+    width -= WidthOf(c);
+    if (width < 0) break;
+    bytes += c.bytes;
+  }
+  return bytes;
+}
+
+}  // namespace
+
 std::string Truncate(std::string_view text, int width) {
   if (DisplayWidth(text) <= width) return std::string(text);
   if (width <= 0) return "";
-  std::string out;
-  int used = 0;
-  while (!text.empty()) {
-    const Utf8Character c = FirstCharacter(text);
-    const int w = WidthOf(c);
-    if (used + w > width - 1) break;
-    used += w;
-    out += text.substr(0, c.bytes);
-    text.remove_prefix(c.bytes);
-  }
-  return out + "…";
+  return std::string(text.substr(0, BytesThatFit(text, width - 1))) + "…";
+}
+
+std::string TruncateMiddle(std::string_view text, int width) {
+  const int all = DisplayWidth(text);
+  if (all <= width) return std::string(text);
+  if (width <= 0) return "";
+  const int end = (width - 1) / 3;
+  std::string_view last = text.substr(BytesThatFit(text, all - end));
+  // A wide character across the cut is left out.
+  while (DisplayWidth(last) > end) last.remove_prefix(FirstCharacter(last).bytes);
+  last.remove_prefix(BytesThatFit(last, 0));  // marks of that character
+  std::string out(text.substr(0, BytesThatFit(text, width - 1 - end)));
+  return out.append("…").append(last);
 }
 
 namespace {

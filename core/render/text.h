@@ -30,6 +30,9 @@ int DisplayWidth(std::string_view text);
 
 // Shortens text to at most `width` columns; "…" in the last column marks a cut.
 std::string Truncate(std::string_view text, int width);
+// The same for labels, which may differ only at their ends: "…" follows the first two thirds of
+// the columns, and the end of the text fills the last third.
+std::string TruncateMiddle(std::string_view text, int width);
 
 // Breaks text into lines of at most `width` columns with newlines between them. Breaks at spaces;
 // breaks within a word only if the word is longer than a line. Drops spaces at the end of a line.

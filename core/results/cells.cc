@@ -52,8 +52,8 @@ class Places {
 
 }  // namespace
 
-void ClipShare(stats::SeedSummary& summary) {
-  if (summary.low) summary.low = std::max(*summary.low, 0.0);
+void ClipShare(stats::SeedSummary& summary, double least) {
+  if (summary.low) summary.low = std::max(*summary.low, least);
   if (summary.high) summary.high = std::min(*summary.high, 1.0);
 }
 

@@ -58,8 +58,9 @@ absl::StatusOr<CellTable> BuildCells(const JobList& jobs, const std::string& met
 stats::SeedResult ResultOf(const v1::JobRow& row, const Metric& metric,
                            const MetricValues* values = nullptr);
 
-// A fraction lies within 0 and 1, although its interval may extend beyond: cuts it.
-void ClipShare(stats::SeedSummary& summary);
+// A fraction lies within 0 and 1, and the difference of two within -1 and 1, although an interval
+// may extend beyond: cuts it at `least` and 1.
+void ClipShare(stats::SeedSummary& summary, double least = 0);
 
 // Splits the table into one group per job, with the seed among the values: "rope distance seed 0".
 // Only for metrics of the job's row: values from curves and analyses become missing.

@@ -94,6 +94,19 @@ struct Place {
       default;  // NOLINT(modernize-use-nullptr): there is no pointer
 };
 
+// The fields in which two jobs differ. The label of an encoding or of data follows from its
+// fields, so it is left out where the names are the same and a field says what differs.
+std::set<std::string> DifferingFields(const Fields& one, const Fields& other) {
+  std::set<std::string> differing = MixedFields({&one, &other});
+  for (const std::string label : {"pe", "task"}) {
+    const std::string name = label + ".name";
+    const auto field = differing.lower_bound(label + ".");
+    const bool said = field != differing.end() && field->starts_with(label + ".");
+    if (said && ValueOf(one, name) == ValueOf(other, name)) differing.erase(label);
+  }
+  return differing;
+}
+
 class Pairing {
  public:
   Pairing(const Side& a, const Side& b, const std::vector<std::string>& compared,
@@ -128,7 +141,7 @@ class Pairing {
   }
 
   absl::Status Several(const Side& side, std::size_t one, std::size_t other) const {
-    std::set<std::string> differing = MixedFields({&side.fields.Of(one), &side.fields.Of(other)});
+    const auto differing = DifferingFields(side.fields.Of(one), side.fields.Of(other));
     return absl::InvalidArgumentError(
         Concat("jobs ", side.jobs.rows()[one].job_id(), " and ", side.jobs.rows()[other].job_id(),
                " of one side have the same seed and differ only in ", Join(differing, ", "),
@@ -192,10 +205,11 @@ void Summarize(const Metric& metric, const MetricValues* values, stats::Interval
   }
   const auto of_a = stats::SummarizeAll(a, interval);
   const auto of_b = stats::SummarizeAll(b, interval);
-  const auto of_differences = stats::SummarizeAll(differences, interval);
+  auto of_differences = stats::SummarizeAll(differences, interval);
   for (std::size_t i = 0; i < groups.size(); ++i) {
     groups[i].a = of_a[i];
     groups[i].b = of_b[i];
+    if (IsShare(metric)) ClipShare(of_differences[i], /*least=*/-1);
     groups[i].difference = of_differences[i];
   }
 }

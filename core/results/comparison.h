@@ -39,7 +39,9 @@ struct PairGroup {
   std::vector<Pair> pairs;
   stats::SeedSummary a;  // over the paired jobs with a value on both sides
   stats::SeedSummary b;
-  stats::SeedSummary difference;  // over the pairs; missing and failed count pairs
+  // Over the pairs; missing and failed count pairs. Low and high of an accuracy's difference are
+  // clipped to -1 … 1.
+  stats::SeedSummary difference;
   std::optional<stats::PairedTest> test;
 };
 

@@ -13,6 +13,7 @@
 #include "server/http/job_sweep.h"
 #include "server/http/lists.h"
 #include "server/http/progress.h"
+#include "server/http/unknown_values.h"
 #include "server/sched/worker_rows.h"
 
 namespace pelab::http {
@@ -256,7 +257,11 @@ absl::StatusOr<Json> Api::Jobs(const std::string& id, const Query& query) {
   PELAB_ASSIGN_OR_RETURN(const v1::ListJobsResponse page, reader_.ListJobs(request));
   Json jobs = Json::array();
   for (const v1::JobRow& row : page.jobs()) jobs.push_back(JobJson(row));
-  return Json{{"jobs", std::move(jobs)}, {"next", OrNull(page.next())}};
+  Json json = {{"jobs", std::move(jobs)}, {"next", OrNull(page.next())}};
+  // A later page is empty only because the list has ended.
+  if (query.has("after")) return json;
+  PELAB_RETURN_IF_ERROR(NoteUnknownValues(reader_, request.filter(), json["jobs"].size(), json));
+  return json;
 }
 
 absl::StatusOr<Json> Api::Job(const std::string& id, const Query& query) {

@@ -13,6 +13,7 @@
 #include "server/http/api.h"
 #include "server/http/lists.h"
 #include "server/http/log_text.h"
+#include "server/http/unknown_values.h"
 
 namespace pelab::http {
 namespace {
@@ -133,11 +134,13 @@ absl::StatusOr<Json> Api::Cells(const std::string& id, const Query& query) {
   for (const results::Cell& cell : all.table.cells) {
     cells.push_back(results::ToJson(all.table, cell));
   }
-  return Json{{"metric", metric},
-              {"columns", all.table.columns},
-              {"mixed", all.table.mixed},
-              {"complete", all.table.complete()},
-              {"cells", std::move(cells)}};
+  Json json = {{"metric", metric},
+               {"columns", all.table.columns},
+               {"mixed", all.table.mixed},
+               {"complete", all.table.complete()},
+               {"cells", std::move(cells)}};
+  PELAB_RETURN_IF_ERROR(NoteUnknownValues(reader_, filter, all.jobs.size(), json));
+  return json;
 }
 
 absl::StatusOr<Json> Api::MeanCurves(const std::string& id, const Query& query) {
@@ -158,7 +161,9 @@ absl::StatusOr<Json> Api::MeanCurves(const std::string& id, const Query& query) 
     cell["points"] = PointsJson(curves[i]);
     cells.push_back(std::move(cell));
   }
-  return Json{{"metric", metric}, {"columns", all.table.columns}, {"cells", std::move(cells)}};
+  Json json = {{"metric", metric}, {"columns", all.table.columns}, {"cells", std::move(cells)}};
+  PELAB_RETURN_IF_ERROR(NoteUnknownValues(reader_, filter, all.jobs.size(), json));
+  return json;
 }
 
 absl::StatusOr<Json> Api::MeanAblations(const std::string& id, const Query& query) {
@@ -180,8 +185,10 @@ absl::StatusOr<Json> Api::MeanAblations(const std::string& id, const Query& quer
     json.update(DropsJson(mean));
     ablations.push_back(std::move(json));
   }
-  return Json{
+  Json answer = {
       {"metric", name}, {"columns", all.table.columns}, {"ablations", std::move(ablations)}};
+  PELAB_RETURN_IF_ERROR(NoteUnknownValues(reader_, filter, all.jobs.size(), answer));
+  return answer;
 }
 
 absl::StatusOr<Json> Api::Deposits(const std::string& id, const Query& query) {
@@ -196,7 +203,9 @@ absl::StatusOr<Json> Api::Deposits(const std::string& id, const Query& query) {
        results::DepositGroups(all.table, rows, variants, by_layer != 0)) {
     deposits.push_back(results::ToJson(all.table, group));
   }
-  return Json{{"columns", all.table.columns}, {"deposits", std::move(deposits)}};
+  Json json = {{"columns", all.table.columns}, {"deposits", std::move(deposits)}};
+  PELAB_RETURN_IF_ERROR(NoteUnknownValues(reader_, filter, all.jobs.size(), json));
+  return json;
 }
 
 absl::StatusOr<Json> Api::Curve(const std::string& id, const Query& query) {

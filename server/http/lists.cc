@@ -1,6 +1,9 @@
 #include "server/http/lists.h"
 
+#include "core/base/status.h"
+#include "core/base/strings.h"
 #include "core/db/read/where.h"
+#include "core/experiment/sweep.h"
 #include "core/results/names.h"
 
 namespace pelab::http {
@@ -35,8 +38,13 @@ absl::StatusOr<v1::JobFilter> ReadFilter(const std::string& sweep, const Query& 
   PELAB_ASSIGN_OR_RETURN(const auto jobs, query.List("job"));
   for (const std::string& job : jobs) filter.add_jobs(job);
   std::vector<std::string> conditions;
-  for (const std::string field : {"pe", "pe_label", "task", "protocol", "seed"}) {
+  for (const std::string field : {"pe", "pe_label", "task", "protocol"}) {
     if (query.has(field)) conditions.push_back(db::WhereEqual({field, query.Text(field)}));
+  }
+  if (query.has("seed")) {
+    PELAB_ASSIGN_OR_RETURN(const std::int64_t seed,
+                           query.Number("seed", 0, 0, experiment::kMaxSeed));
+    conditions.push_back(db::WhereEqual({"seed", Concat(seed)}));
   }
   if (query.has("where")) {
     const std::string where = query.Text("where");

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "absl/strings/str_cat.h"
+#include "core/base/duration.h"
 #include "core/base/json_text.h"
 #include "core/experiment/job.h"
 
@@ -59,8 +60,8 @@ std::string Capabilities::WhyNot(const Slot& slot, const store::Requirement& req
     return absl::StrCat("its slot is a ", slot.device_kind, ", not a ", requirement.device_kind);
   }
   if (slot.memory_bytes != 0 && requirement.memory_bytes > slot.memory_bytes) {
-    return absl::StrCat("its slot has ", slot.memory_bytes, " bytes of memory, not ",
-                        requirement.memory_bytes);
+    return absl::StrCat("its slot has ", FormatByteSize(slot.memory_bytes), " of memory, not ",
+                        FormatByteSize(requirement.memory_bytes));
   }
   const std::string task(experiment::TaskOfLabel(requirement.task));
   if (!fetches_files_ && (requirement.pe == kOwn || task == kOwn)) {

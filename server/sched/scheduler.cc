@@ -259,6 +259,7 @@ void Scheduler::Cancelled(const store::Cancelled& cancelled) {
   } else if (cancelled.sweep_id != 0) {
     ready_.Forget(cancelled.sweep_id);
   }
+  for (const store::ReadyJob& job : cancelled.ready) AddReady(job);
   for (const std::int64_t id : cancelled.attempts) {
     const auto found = attempts_.find(id);
     if (found == attempts_.end()) continue;

@@ -17,6 +17,12 @@ void Drop(Batch& batch, std::int64_t job_id, std::int64_t now, Cancelled& result
   }
 }
 
+// Leaves the job to a sweep that claims it too, which may demand something else of a slot.
+void Leave(Batch& batch, const SweepJob& job, std::int64_t other, Cancelled& result) {
+  if (job.state != state::JobState::kQueued || !DemandAs(batch.db, job.job_id, other)) return;
+  result.ready.push_back(LoadReady(batch.db, job.job_id));
+}
+
 // Stops jobs that run for this sweep alone. There are at most as many as slots and packs allow, so
 // this needs no slices.
 void StopRunning(Batch& batch, const CancelSweep& write, Cancelled& result) {
@@ -50,7 +56,10 @@ void DropFrom(Batch& batch, const DropSlice& write, std::int64_t from, bool keep
       break;
     }
     if (keep_claims) result.claims_withdrawn += 1;
-    if (IsClaimed(batch.db, job.job_id)) continue;
+    if (const std::int64_t other = ClaimantOf(batch.db, job.job_id); other != 0) {
+      Leave(batch, job, other, result);
+      continue;
+    }
     Drop(batch, job.job_id, write.now, result);
     ++dropped;
   }

@@ -147,6 +147,7 @@ struct Cancelled {
   std::int64_t claims_withdrawn = 0;
   std::vector<std::int64_t> jobs;      // jobs that were open and are cancelled now
   std::vector<std::int64_t> attempts;  // attempts that are still open and must be stopped
+  std::vector<ReadyJob> ready;         // jobs that wait and demand something else of a slot now
 };
 
 struct SweepDeleted {

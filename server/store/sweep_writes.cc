@@ -189,6 +189,7 @@ class Slice {
         return JoinTrained(cell, existing);
       case JobState::kFailed:
         counts_.failed += 1;
+        Demand(existing.job_id);
         return Claim(cell, existing.job_id, false);
       case JobState::kQueued:
       case JobState::kAssigned:
@@ -224,6 +225,7 @@ class Slice {
       return false;
     }
     if (!QueueForAnalyses(batch_, job_id, now_, result_.superseded)) return false;
+    Demand(job_id);
     counts_.analysis += 1;
     return true;
   }
@@ -242,8 +244,11 @@ class Slice {
       result_.superseded.push_back(*open);
     }
     Move(batch_, existing.job_id, {.event = state::Event::kRetry, .error = "", .now = now_});
+    Demand(existing.job_id);
     counts_.fresh += 1;
   }
+  // Nobody else waits for the job, so what this sweep demands of a slot counts from now on.
+  void Demand(std::int64_t job_id) { DemandAs(batch_.db, job_id, sweep_id_); }
 
   Batch& batch_;
   const std::int64_t sweep_id_;

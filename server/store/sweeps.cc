@@ -124,13 +124,27 @@ int SetClaimed(Batch& batch, std::int64_t sweep_id, std::int64_t from, std::int6
       sweep_id, from, to, claimed);
 }
 
-bool IsClaimed(Database& db, std::int64_t job_id) {
-  return db
-      .Run(
-          "SELECT 1 FROM sweep_jobs AS c JOIN sweeps AS s USING (sweep_id) "
-          "WHERE c.job_id = ? AND c.claimed = 1 AND s.state IN ('expanding', 'active')",
-          job_id)
-      .Step();
+bool IsClaimed(Database& db, std::int64_t job_id) { return ClaimantOf(db, job_id) != 0; }
+
+std::int64_t ClaimantOf(Database& db, std::int64_t job_id) {
+  Query row = db.Run(
+      "SELECT sweep_id FROM sweep_jobs AS c JOIN sweeps AS s USING (sweep_id) "
+      "WHERE c.job_id = ? AND c.claimed = 1 AND s.state IN ('expanding', 'active') "
+      "ORDER BY sweep_id LIMIT 1",
+      job_id);
+  return row.Step() ? row.Int(0) : 0;
+}
+
+bool DemandAs(Database& db, std::int64_t job_id, std::int64_t sweep_id) {
+  // Sweeps that were imported may have other settings there.
+  return db.Execute(
+             "UPDATE jobs SET device_kind = s.device, memory_bytes = s.memory FROM "
+             "(SELECT resources_json ->> 'device' AS device, "
+             "coalesce(resources_json ->> 'memory_bytes', 0) AS memory FROM sweeps "
+             "WHERE sweep_id = ?2 AND CASE WHEN json_valid(resources_json) "
+             "THEN resources_json ->> 'device' IN ('any', 'gpu', 'cpu') END) AS s "
+             "WHERE job_id = ?1 AND (device_kind <> s.device OR memory_bytes <> s.memory)",
+             job_id, sweep_id) > 0;
 }
 
 std::vector<SweepJob> JobsOfSweep(Database& db, std::int64_t sweep_id, std::int64_t from,

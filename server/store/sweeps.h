@@ -62,6 +62,12 @@ int SetClaimed(Batch& batch, std::int64_t sweep_id, std::int64_t from, std::int6
 
 // Whether a live sweep claims the job.
 bool IsClaimed(Database& db, std::int64_t job_id);
+// The oldest live sweep that claims the job; 0: none.
+std::int64_t ClaimantOf(Database& db, std::int64_t job_id);
+
+// From now on the job demands of a slot what the sweep's document does (`resources`). Returns
+// whether that changed anything.
+bool DemandAs(Database& db, std::int64_t job_id, std::int64_t sweep_id);
 
 // A job and its position in a sweep.
 struct SweepJob {

@@ -142,7 +142,9 @@ class Claims(Case):
                                               "train_accuracy"))
 
         def counts(differences, limit, above):
-            return (sum(d > limit if above else d < limit for d in differences), len(differences))
+            # Accuracies are fractions: what is on the limit is rounded to one side of it.
+            return (sum(d > limit + 1e-12 if above else d < limit - 1e-12 for d in differences),
+                    len(differences))
 
         def sums(*terms):
             seeds = set.intersection(*(set(cell) for _, cell in terms))
@@ -295,8 +297,11 @@ class Claims(Case):
         sheet = self.sheet(SHEET)
         text = self.ok(self.pelab_db("claims", "show", sheet)).stdout
         for claim in self.shown():
-            self.assertIn(claim[:12], text)  # a long id is wrapped
-        self.assertRegex(text, r"above\[clean\] +holds +2\.6e\+06 +25 of 25 +0\.[5-9]\d…1\.00")
+            name, bracket, each = claim.partition("[")  # a long id is wrapped there
+            self.assertRegex(text, rf"(?m)^{name}")
+            self.assertIn(bracket + each, text)
+        self.assertRegex(text, r"(?m)^above +holds +2\.6e\+06 +25 of 25 +0\.[5-9]\d…1\.00")
+        self.assertRegex(text, r"contrast +undecided +0\.\d+ +15 of 25, 1 tie")
         self.assertLessEqual(max(map(len, text.splitlines())), 82)
         paper = self.ok(self.pelab_db("claims", "show", sheet, "--output", "markdown")).stdout
         lines = [line.replace("\\", "").split("|")[1:5]

@@ -48,6 +48,17 @@ class Run(RunCase):
         self.assertIn("0 jobs queued again, 6 need no retry",
                       self.ok(self.pelab_db("retry", "tiny")).stdout)
         self.assertEqual(self.pelab_db("retry", "nosuch").returncode, 2)
+        # So are commands that change a sweep.
+        self.ok(self.pelab_db("sweeps", "note", "tiny", "try this"))
+        self.ok(self.pelab_db("sweeps", "rename", "tiny", "first"))
+        self.ok(self.pelab_db("pause", "first"))
+        self.ok(self.pelab_db("priority", "first", "3"))
+        self.ok(self.pelab_db("resume", "first"))
+        self.ok(self.pelab_db("sweeps", "rename", "first", "tiny"))
+        self.assertIn("6 jobs would be deleted",
+                      self.ok(self.pelab_db("sweeps", "delete", "tiny", "--dry-run")).stdout)
+        self.assertIn("cancelled 0 jobs", self.ok(self.pelab_db("cancel", "tiny")).stdout)
+        self.assertIn("try this", self.ok(self.pelab_db("sweeps")).stdout)
         watched = self.ok(self.pelab_db("status", "tiny", "--watch"))
         self.assertIn("nobody serves it", watched.stdout)
 

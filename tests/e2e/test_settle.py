@@ -157,6 +157,12 @@ class Settle(SettleCase):
             missing = self.pelab_db("claims", *command)
             self.assertEqual(missing.returncode, 2)
             self.assertIn("no file nope.yaml; ", missing.stderr)
+        (self.folder / "sheets").mkdir()
+        for command in (["settle"], ["claims", "check"], ["claims", "show"]):
+            folder = self.pelab_db(*command, "sheets")
+            self.assertEqual(folder.returncode, 2, folder.stderr)
+            self.assertIn("cannot read sheets: it is a directory; a file is expected",
+                          folder.stderr)
 
     def test_seeds_that_were_stored_before_are_exploratory(self):
         self.made_up(MADE_UP, "--fail-every", "90", "--error", "loss is not finite")

@@ -119,7 +119,7 @@ import other.db
 import nosuch.db
 submit heads.yaml --dry-run
 submit wrong.yaml --dry-run
-cancel heads
+workers drain w0000001
 frob
 --version
 """.strip().splitlines()

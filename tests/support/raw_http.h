@@ -35,6 +35,16 @@ inline bool SendText(int fd, const std::string& text) {
   return true;
 }
 
+// What the server sends until it closes the connection.
+inline std::string ReadToEnd(int fd) {
+  std::string all;
+  char bytes[4096];
+  for (ssize_t n = 0; (n = recv(fd, bytes, sizeof(bytes), 0)) > 0;) {
+    all.append(bytes, static_cast<std::size_t>(n));
+  }
+  return all;
+}
+
 // Sends up to 64 MiB of headers after what was sent. Returns how many bytes the server and the
 // sockets took.
 inline std::size_t SendHeadersWithoutEnd(int fd) {

@@ -343,7 +343,8 @@ class Claim:
         values = np.array(used, dtype=float).reshape(len(used), len(self.statistics))
         sides = []
         for side in (self.holds, self.fails):
-            counts = [values[:, at] > limit if sign > 0 else values[:, at] < limit
+            # Accuracies are fractions: what is on the limit is rounded to one side of it.
+            counts = [sign * (values[:, at] - limit) > 1e-12 * max(1, abs(limit))
                       for at, sign, limit in side]
             sides.append([(int(np.sum(count_of)), len(used)) for count_of in counts])
         holds = min(log_e(*side) for side in sides[0])

@@ -285,15 +285,16 @@ def interval_of(values: Sequence[float]) -> Interval:
     return Interval(center, _statistics.sample_sd(values), half, center - half, center + half)
 
 
-def _is_accuracy(metric: str) -> bool:
-    return metric.endswith("_accuracy") or metric.startswith("split_accuracy(")
+def _is_share(metric: str) -> bool:
+    return (metric.endswith("_accuracy") or metric.startswith("split_accuracy(")
+            or metric in ("gini", "top_share"))
 
 
-def _within_bounds(metric: str, interval: Interval) -> Interval:
-    """Cuts the interval of an accuracy at 0 and 1."""
-    if interval.low is None or interval.high is None or not _is_accuracy(metric):
+def within_bounds(metric: str, interval: Interval, least: float = 0.0) -> Interval:
+    """Cuts the interval of a fraction at 0 and 1; `least` is -1 for the difference of two."""
+    if interval.low is None or interval.high is None or not _is_share(metric):
         return interval
-    return interval._replace(low=max(interval.low, 0.0), high=min(interval.high, 1.0))
+    return interval._replace(low=max(interval.low, least), high=min(interval.high, 1.0))
 
 
 def known_fields(jobs: JobRows) -> set[str]:
@@ -337,7 +338,7 @@ def summary(jobs: JobRows, metric: str, by: Sequence[str],
             sum(one.state == state for one in outcomes)
             for state in ("missing", "failed", "cancelled", "not_reached"))
         # A mean over only the seeds that reached the accuracy would favor the good seeds.
-        interval = _within_bounds(metric, interval_of([] if not_reached else values))
+        interval = within_bounds(metric, interval_of([] if not_reached else values))
         rows.append([*cell.values, metric, len(values), missing, failed,
                      bool(outcomes) and len(values) + not_reached == len(outcomes), *interval,
                      tuple(jobs.value(index, "seed") for index in cell.indices),

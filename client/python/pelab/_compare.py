@@ -42,7 +42,7 @@ def compare(a: JobRows, b: JobRows, compared: Sequence[str], metric: str) -> pd.
     examples = _Examples(a, b) if pairing.same_examples() else None
     columns = pairing.columns()
     confounders = tuple(pairing.confounders.values())
-    rows = [[*group.values(columns), metric, *_row(group, pairing, examples), confounders]
+    rows = [[*group.values(columns), metric, *_row(group, pairing, examples, metric), confounders]
             for group in groups]
     frame = _columns.frame(rows, {**_cells.typed(columns, rows), **_COLUMNS})
     pairs = sum(len(group.pairs) for group in groups)
@@ -178,7 +178,8 @@ def _mean(side: list[Outcome]) -> float | None:
     return _cells.interval_of([one.value for one in known]).mean
 
 
-def _row(group: _Group, pairing: _Pairing, examples: "_Examples | None") -> list[Any]:
+def _row(group: _Group, pairing: _Pairing, examples: "_Examples | None",
+         metric: str) -> list[Any]:
     """The values of _COLUMNS from "n" to "not_reached"."""
     sides = [(pairing.a.outcome(i), pairing.b.outcome(j)) for i, j in group.pairs]
     differences = [_difference(a, b) for a, b in sides]
@@ -200,7 +201,8 @@ def _row(group: _Group, pairing: _Pairing, examples: "_Examples | None") -> list
     only_a, only_b = (tuple(one[side] if one else None for one in counts) for side in (0, 1))
     mcnemar = tuple(_statistics.mcnemar_p(*one) if one else None for one in counts)
     return [len(done), *others, len(done) + not_reached > 0 and sum(others) == 0, mean_a, mean_b,
-            *_cells.interval_of(values), t, p, only_a, only_b, mcnemar,
+            *_cells.within_bounds(metric, _cells.interval_of(values), least=-1.0), t, p,
+            only_a, only_b, mcnemar,
             tuple(pairing.a.jobs.value(i, "seed") for i, _ in group.pairs), jobs_a, jobs_b,
             tuple(one.value if one.state == "done" else None for one in differences), not_reached]
 

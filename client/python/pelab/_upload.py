@@ -22,7 +22,7 @@ def document(sweep: str | os.PathLike[str] | Mapping[str, Any]) -> tuple[str, st
         return json.dumps(sweep, indent=1), "document"
     if isinstance(sweep, str) and "\n" in sweep:
         return sweep, "document"
-    path = pathlib.Path(sweep)
+    path = _path(sweep, "the sweep", "a path, the text of a document, or a mapping")
     try:
         return path.read_text(encoding="utf-8"), str(path)
     except UnicodeDecodeError:
@@ -72,8 +72,16 @@ class OwnFile:
             sha256=self.declared["sha256"], bytes=len(self._data), **more))
 
 
+def _path(given: object, what: str, rule: str) -> pathlib.Path:
+    """`given` as a path; InvalidInput if it is something else, or empty."""
+    text = os.fspath(given) if isinstance(given, (str, os.PathLike)) else None
+    if not isinstance(text, str) or not text or "\0" in text:
+        raise InvalidInput(f"{what} is {given!r:.100}; it must be {rule}")
+    return pathlib.Path(text)
+
+
 def _read(path: str | os.PathLike[str]) -> bytes:
     try:
-        return pathlib.Path(path).read_bytes()
+        return _path(path, "an own file", "a path").read_bytes()
     except OSError as error:
         raise NotFound(f"cannot read {path}: {error.strerror}") from None

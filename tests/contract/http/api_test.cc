@@ -237,6 +237,30 @@ TEST_F(ApiTest, PagesGiveEachRowOnce) {
   EXPECT_EQ(Get("/sweeps/api/jobs?where=")["jobs"].size(), 4U);
 }
 
+TEST_F(ApiTest, AnEmptyAnswerNotesTheValueThatNoJobHas) {
+  const auto note = [this](const std::string& address) {
+    return Get("/sweeps/api/" + address).value("note", "");
+  };
+  const std::string rop =
+      "no job of the sweep has pe = rop; did you mean rope? "
+      "there: nope, rope";
+  for (const std::string list : {"jobs", "cells", "curves", "ablations", "deposits"}) {
+    EXPECT_EQ(note(list + "?pe=rop"), rop) << list;
+    EXPECT_EQ(note(list + "?where=pe%3Drop"), rop) << list;
+    EXPECT_EQ(note(list + "?pe=rop&job=1&state=failed"), rop) << list;
+    EXPECT_EQ(note(list + "?pe=rop&seed=7"),
+              rop + "; no job of the sweep has seed = 7; there: 0, 1")
+        << list;
+    for (const char* query : {"", "?pe=rope", "?state=cancelled", "?pe=rope&where=pe%3Dnope",
+                              "?where=pe%20in%20(rope,rop)"}) {
+      EXPECT_FALSE(Get("/sweeps/api/" + list + query).contains("note")) << list << query;
+    }
+  }
+  EXPECT_THAT(note("cells?protocol=claen"), HasSubstr("protocol = claen; did you mean clean?"));
+  const std::string next = Get("/sweeps/api/jobs?limit=1")["next"];
+  EXPECT_EQ(note("jobs?pe=rop&after=" + next), "") << "a later page";
+}
+
 TEST_F(ApiTest, LongConditionsAreAnsweredOrRefused) {
   const auto repeated = [](const std::string& first, const std::string& more, int count) {
     std::string text = first;
@@ -279,7 +303,10 @@ TEST_F(ApiTest, ErrorsAreSentences) {
   expect("/api/v1/sweeps/api/curves?metric=speed", 400, "test_accuracy");
   expect("/api/v1/sweeps/api/cells?metric=gini", 400, "metric: gini is no number of a job's row");
   expect("/api/v1/sweeps/api/cells?group_by=speed", 400, "group_by: unknown field");
-  expect("/api/v1/sweeps/api/jobs?seed=first", 400, "first");
+  for (const std::string seed : {"first", "-1", "1.5", "9007199254740992"}) {
+    expect("/api/v1/sweeps/api/jobs?seed=" + seed, 400,
+           "seed=\"" + seed + "\" is not a whole number from 0 to 9007199254740991");
+  }
   expect("/api/v1/events?since=3", 400, "unknown parameter");
   expect("/" + std::string(7000, 'a'), 404, "there is no page");
   expect("/sweeps%0A/%00", 404, "there is no page");

@@ -15,14 +15,6 @@ class ConnectionTest : public HttpTest {
  protected:
   UniqueFd Dial() const { return testing_support::DialLoopback(port()); }
   static bool Send(int fd, const std::string& text) { return testing_support::SendText(fd, text); }
-  static std::string Rest(int fd) {
-    std::string all;
-    char bytes[4096];
-    for (ssize_t n = 0; (n = recv(fd, bytes, sizeof(bytes), 0)) > 0;) {
-      all.append(bytes, static_cast<std::size_t>(n));
-    }
-    return all;
-  }
 };
 
 TEST_F(ConnectionTest, HeadersEnd) {
@@ -51,7 +43,7 @@ TEST_F(ConnectionTest, TooManyHeadersAreRefused) {
   std::string request = "GET /api/v1/ HTTP/1.1\r\nHost: 127.0.0.1\r\n";
   for (int i = 0; i < 300; ++i) request += "X: y\r\n";
   Send(fd.get(), request + "\r\n");
-  EXPECT_EQ(Rest(fd.get()).substr(0, 12), "HTTP/1.1 400");
+  EXPECT_EQ(testing_support::ReadToEnd(fd.get()).substr(0, 12), "HTTP/1.1 400");
 }
 
 TEST_F(ConnectionTest, DripsKeepNobodyOut) {

@@ -5,11 +5,13 @@
 #include <fstream>
 
 #include "tests/contract/http/http_fixture.h"
+#include "tests/support/raw_http.h"
 
 namespace pelab {
 namespace {
 
 using testing::HasSubstr;
+using testing::StartsWith;
 
 constexpr char kToken[] = "a-token-of-this-coordinator";
 
@@ -40,6 +42,16 @@ class WritingTest : public HttpTest {
   }
   HttpAnswer AsProgram(const std::string& path, const std::string& body = "{}") const {
     return Post(path, body, {{"Authorization", std::string("Bearer ") + kToken}});
+  }
+  // All that comes back for a request to pause the sweep, after these headers, an empty line and
+  // `rest`.
+  std::string SendPause(const std::string& headers, const std::string& rest) const {
+    const UniqueFd fd = testing_support::DialLoopback(port());
+    const std::string head =
+        "POST /api/v1/sweeps/s/pause HTTP/1.1\r\nHost: 127.0.0.1\r\n"
+        "Content-Type: application/json\r\nAuthorization: Bearer ";
+    testing_support::SendText(fd.get(), head + kToken + "\r\n" + headers + "\r\n" + rest);
+    return testing_support::ReadToEnd(fd.get());
   }
   std::string Own() const { return "http://127.0.0.1:" + std::to_string(port()); }
   // The headers of a browser that has logged in.
@@ -160,6 +172,27 @@ TEST_F(WritingTest, EveryActionDoesWhatItsCommandDoes) {
   const Json cancelled = AsProgram("/sweeps/s/cancel").json();
   EXPECT_EQ(cancelled["claims_withdrawn"], 6);
   EXPECT_EQ(GetSweep("s").state(), v1::SWEEP_STATE_CANCELLED);
+}
+
+// RFC 9112, 6.3: such a request has no body. The server used to wait for one, for 10 s.
+TEST_F(WritingTest, ARequestThatSaysNoLengthIsAnsweredAtOnce) {
+  const absl::Time begin = absl::Now();
+  EXPECT_THAT(SendPause("", ""), StartsWith("HTTP/1.1 200"));
+  EXPECT_LT(absl::Now() - begin, absl::Seconds(8));
+  EXPECT_TRUE(Paused());
+}
+
+TEST_F(WritingTest, WhatFollowsARequestWithoutALengthIsNotRead) {
+  const std::string answer = SendPause("", "GET /api/v1/ HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n");
+  EXPECT_THAT(answer, StartsWith("HTTP/1.1 200"));
+  EXPECT_EQ(answer.find("HTTP/1.1", 1), std::string::npos) << "one answer:\n" << answer;
+}
+
+TEST_F(WritingTest, ABodyInChunksIsRefused) {
+  const std::string answer = SendPause("Transfer-Encoding: chunked\r\n", "2\r\n{}\r\n0\r\n\r\n");
+  EXPECT_THAT(answer, StartsWith("HTTP/1.1 411"));
+  EXPECT_THAT(answer, HasSubstr("with Content-Length, not in chunks"));
+  EXPECT_FALSE(Paused());
 }
 
 TEST_F(WritingTest, ErrorsAreSentences) {

@@ -135,7 +135,7 @@ class StoreTest : public testing::TestWithParam<bool> {
                                                     .overrides_json = "[]",
                                                     .client_token = token,
                                                     .analyses_json = analyses,
-                                                    .resources_json = "{}",
+                                                    .resources_json = resources_json_,
                                                     .priority = priority,
                                                     .fresh = fresh,
                                                     .cells = cells.size(),
@@ -206,7 +206,8 @@ class StoreTest : public testing::TestWithParam<bool> {
 
   std::string directory_;
   std::string path_;
-  std::string gone_artifact_;  // there is no file with this hash
+  std::string gone_artifact_;          // there is no file with this hash
+  std::string resources_json_ = "{}";  // of sweeps that are submitted
   std::function<void(std::vector<std::string>)> dropped_callback_;
   std::vector<std::int64_t> ended_sweeps_;  // what StoreOptions::ended was told
   EpochStagingOptions staging_;

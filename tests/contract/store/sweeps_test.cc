@@ -10,7 +10,18 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-class SweepsTest : public StoreTest {};
+class SweepsTest : public StoreTest {
+ protected:
+  // Submits one job, which demands so much memory.
+  std::int64_t SubmitWithMemory(const std::string& token, const std::string& key,
+                                std::uint64_t bytes) {
+    resources_json_ = absl::StrCat(R"({"device":"any","memory_bytes":)", bytes, "}");
+    NewCell cell = Cell(0, key);
+    cell.requirement.memory_bytes = bytes;
+    return Submit(token, {cell});
+  }
+  std::string Memory() { return Text("SELECT memory_bytes FROM jobs WHERE job_id = 1"); }
+};
 INSTANTIATE_TEST_SUITE_P(Backends, SweepsTest, testing::Bool(),
                          [](const auto& info) { return info.param ? "File" : "Memory"; });
 
@@ -68,6 +79,34 @@ TEST_P(SweepsTest, AJobStopsWhenNoLiveSweepClaimsIt) {
   EXPECT_EQ(Text("SELECT outcome FROM attempts"), "cancelled");
   EXPECT_THAT(Do<Cancelled>(CancelSweep{second, 4000}).jobs, testing::SizeIs(2));
   EXPECT_FALSE(Do<Cancelled>(CancelSweep{99, 4000}).found);
+}
+
+TEST_P(SweepsTest, AWaitingJobDemandsWhatTheOldestLiveSweepThatClaimsItDoes) {
+  const std::int64_t greedy = SubmitWithMemory("a", "k0", 900);
+  const std::int64_t modest = SubmitWithMemory("b", "k0", 8);
+  EXPECT_EQ(Memory(), "900");
+  const auto cancelled = Do<Cancelled>(CancelSweep{greedy, 4000});
+  EXPECT_EQ(Memory(), "8");
+  ASSERT_THAT(cancelled.ready, testing::SizeIs(1));
+  EXPECT_EQ(cancelled.ready.front().requirement.memory_bytes, 8u);
+  EXPECT_EQ(cancelled.ready.front().sweep_id, modest);
+  EXPECT_THAT(cancelled.ready.front().others, IsEmpty());
+}
+
+TEST_P(SweepsTest, AJobThatNobodyWaitsForDemandsWhatTheNextSweepDoes) {
+  Do<Cancelled>(CancelSweep{SubmitWithMemory("a", "k0", 900), 4000});
+  SubmitWithMemory("b", "k0", 8);
+  ASSERT_THAT(slice_.ready, testing::SizeIs(1));
+  EXPECT_EQ(slice_.ready.front().requirement.memory_bytes, 8u);
+  // It fails for want of memory. The sweep with more of it is submitted, then the job is retried.
+  Attempt failed = Assign(1);
+  Event(failed.Next(FailedEvent(state::ErrorKind::kBadSpec, "bad")));
+  SubmitWithMemory("c", "k0", 40);
+  EXPECT_EQ(Memory(), "40");
+  // What an imported sweep says there may be anything.
+  resources_json_ = "[1]";
+  Submit("d", {Cell(0, "k0")});
+  EXPECT_EQ(Memory(), "40");
 }
 
 TEST_P(SweepsTest, AJobThatIsWantedAgainSupersedesItsCancelledAttempt) {

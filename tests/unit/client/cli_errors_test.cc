@@ -107,9 +107,10 @@ TEST_F(CliErrorsTest, NoCoordinator) {
   Expect({"submit", sweep, "--server", nobody}, 4, "no coordinator at " + nobody);
   Expect({"status", "--server", nobody}, 4, nobody);
   Expect({"submit", sweep, "--db", file_.path()}, 4, "no coordinator");
-  Expect({"cancel", "quick", "--db", file_.path()}, 4, "no coordinator");
-  Expect({"pause", "quick", "--db", file_.path()}, 4, "no coordinator");
-  const std::string none = file_.directory() + "/none.db";  // these two start one for a file
+  const std::string none = file_.directory() + "/none.db";  // these start one for a file
+  Expect({"cancel", "quick", "--db", none}, 4, "no coordinator");
+  Expect({"pause", "quick", "--db", none}, 4, "no coordinator");
+  Expect({"sweeps", "delete", "quick", "--yes", "--db", none}, 4, "no coordinator");
   Expect({"retry", "quick", "--db", none}, 4, "no coordinator");
   Expect({"extend", "quick", "--seed", "5", "--db", none}, 4, "no coordinator");
   Expect({"workers", "drain", "gpu1", "--db", file_.path()}, 4, "no coordinator");
@@ -170,6 +171,54 @@ TEST_F(CliErrorsTest, UnknownSweepsJobsAndFields) {
   Expect(with_db({"analyze", "quick"}), 2, "--analysis");
   Expect(with_db({"analyze", "quick", "--analysis", "heads"}), 2, "unknown analysis \"heads\"");
   Expect(with_db({"jobs", "--state", "lost"}), 2, "unknown state \"lost\"");
+}
+
+TEST_F(CliErrorsTest, FlagsThatWouldBeIgnored) {
+  const std::vector<std::string> seeds = {"results", "quick", "--seeds"};
+  const std::vector<std::string> compare = {"results", "quick",  "--compare",
+                                            "pe=rope", "--with", "pe=nope"};
+  const auto with = [](std::vector<std::string> arguments, const std::vector<std::string>& more) {
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return arguments;
+  };
+  Expect(with(seeds, {"--top", "3"}), 2, "--top is about groups: leave out --seeds");
+  Expect(with(seeds, {"--group-by", "pe"}), 2, "--group-by is about groups: leave out --seeds");
+  Expect(with(seeds, {"--interval", "t"}), 2, "--interval is about groups: leave out --seeds");
+  Expect(with(seeds, {"--metric", "gini"}), 2,
+         "--metric is about groups: leave out --seeds; with --group-by pe,task,seed each seed is "
+         "a group");
+  Expect(with(compare, {"--seeds"}), 2, "--seeds is about single jobs: leave out --compare");
+  Expect(with(compare, {"--top", "3"}), 2, "--top is about groups: leave out --compare");
+  Expect(with(compare, {"--group-by", "pe"}), 2, "--group-by is about groups: leave out --compare");
+}
+
+TEST_F(CliErrorsTest, FlagsAboutHeadAblations) {
+  const std::string none = " is about head ablations; test_accuracy has none";
+  Expect({"results", "--method", "zero"}, 2, "--method" + none);
+  Expect({"results", "--hygiene", "clean"}, 2, "--hygiene" + none);
+  Expect({"results", "--data", "test"}, 2, "--data" + none);
+  Expect({"results", "--target", "head"}, 2, "--target" + none);
+  Expect({"results", "--metric", "test_accuracy,epochs_to(0.9)", "--target", "head"}, 2,
+         "test_accuracy, epochs_to(0.9) have none");
+  Expect({"results", "--metric", "gini", "--method", "nought"}, 2,
+         "--method: nought not in {zero,mean,resample}");
+  Expect({"results", "--metric", "gini", "--hygiene", "x"}, 2, "x not in {clean,authors}");
+  Expect({"deposits", "quick", "--data", "train"}, 2, "train not in {test,all}");
+  Expect({"ablation", "quick", "--target", "x"}, 2, "x not in {head,authors}");
+  FillForTest(file_);
+  const CliResult mixed = RunCli(
+      {"results", "--metric", "test_accuracy,gini", "--method", "zero", "--db", file_.path()});
+  EXPECT_EQ(mixed.code, 0) << mixed.err << "one of the metrics has ablations";
+}
+
+TEST_F(CliErrorsTest, EmptyConditions) {
+  const std::string empty = ": the condition is empty; write one, as in pe=rope";
+  Expect({"results", "--compare", "", "--with", "pe=nope"}, 2, "--compare" + empty);
+  Expect({"results", "--compare", "pe=nope", "--with", " "}, 2, "--with" + empty);
+  for (const char* command :
+       {"results", "jobs", "curves", "ablation", "deposits", "analyses", "report"}) {
+    Expect({command, "quick", "--where", ""}, 2, "--where" + empty);
+  }
 }
 
 TEST_F(CliErrorsTest, ACoordinatorForOtherMachinesIsCalledByTheNameInItsCertificate) {

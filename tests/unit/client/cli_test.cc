@@ -88,8 +88,7 @@ TEST_F(CliTest, ResultsFiltersAndSeeds) {
   EXPECT_EQ(RunJson({"results", "--where", "pe=nope,seed=1"})["jobs"].size(), 1u);
   const CliResult seeds = Run({"results", "--seeds", "--where", "pe=nope"});
   EXPECT_THAT(seeds.out, HasSubstr("101/300"));
-  const CliResult unknown =
-      Run({"results", "--seeds", "--group-by", "nonsense", "--output", "csv"});
+  const CliResult unknown = Run({"results", "--group-by", "nonsense", "--output", "csv"});
   EXPECT_EQ(unknown.code, 2);
   EXPECT_THAT(unknown.err, HasSubstr("nonsense"));
   const CliResult csv = Run({"results", "--seeds", "--output", "csv"});

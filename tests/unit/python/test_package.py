@@ -173,6 +173,16 @@ class Comparing(unittest.TestCase):
                          (1, 0, (1,), (2,)))
         self.assertTrue(np.isnan(row["p"]) and np.isnan(row["low"]))
 
+    def test_an_interval_of_a_difference_stays_within_its_range(self):
+        """By hand: 0.9 and -0.3 have the mean 0.3 and the standard error 0.6."""
+        jobs = JobRows([job(1, 0, 0.95), job(2, 1, 0.2), job(3, 0, 0.05, pe="nope"),
+                        job(4, 1, 0.5, pe="nope")])
+        a, b = (_where.select(jobs, None, {"pe": pe}) for pe in ("rope", "nope"))
+        row = _compare.compare(a, b, ["pe"], "test_accuracy").iloc[0]
+        self.assertEqual((row["low"], row["high"]), (-1, 1))
+        self.assertAlmostEqual(row["half_width"], 12.7062 * 0.6, delta=1e-4)
+        self.assertAlmostEqual(row["t"], 0.5, delta=1e-12)
+
     def test_what_else_differs_is_said(self):
         jobs = JobRows([job(1, 0), job(2, 1), job(3, 0, pe="nope", lr=0.01),
                         job(4, 7, pe="nope", lr=0.01)])
@@ -195,6 +205,25 @@ class Pages(unittest.TestCase):
             with self.assertRaises(PelabError) as raised:
                 list(pages)
         self.assertIn("repeats the pages of its answer", str(raised.exception))
+
+
+class Submitting(unittest.TestCase):
+    def test_what_is_no_sweep_is_refused_with_a_sentence(self):
+        with Coordinator("unix:/nobody", grpc.insecure_channel("unix:/nobody")) as coordinator:
+            for wrong, shown in [("", "''"), (5, "5"), (b"x", "b'x'"), (None, "None"),
+                                 ("a\0", "'a")]:
+                with self.assertRaises(InvalidInput, msg=shown) as raised:
+                    coordinator.submit(wrong)
+                self.assertTrue(str(raised.exception).startswith(f"the sweep is {shown}"))
+                self.assertIn("; it must be a path, the text of a document, or a mapping",
+                              str(raised.exception))
+                with self.assertRaises(InvalidInput, msg=shown) as raised:
+                    coordinator.submit({"name": "a"}, own_files={"mine.pt": wrong})
+                self.assertTrue(str(raised.exception).startswith(f"an own file is {shown}"))
+            with self.assertRaises(NotFound) as raised:
+                coordinator.submit("none.yaml")
+            self.assertEqual(str(raised.exception),
+                             "cannot read none.yaml: No such file or directory")
 
 
 class Where(unittest.TestCase):

@@ -129,15 +129,33 @@ TEST(DepositTableTest, Golden) {
 zero ablation, test data, clean hygiene:
 pe     task      max drop  top share       gini  eff. heads  deposit  largest in      seeds
 rope   distance  60.5±6.4  0.80±0.00  0.70±0.00     1.5±0.0      1/2  layer 1 (2/2)   2
-nope   distance         -          -          -           -        -  -               1
+nope   distance         -          -          -           -        -  -               )"
+             R"(0/1, 1 undefined
 alibi  distance         -          -          -           -        -  -               )"
              R"(0/2, 1 missing, 1 failed
-mla    distance     ~25.0       0.80       0.70         1.5      0/1  layer 0 head 2  1/2, 1 missing
+mla    distance     ~25.0      ~0.80      ~0.70        ~1.5      0/1  layer 0 head 2  1/2, 1 missing
 
 max drop in points; ± the 95% interval over seeds; deposit: seeds that have one
--: the accuracy is not above chance, or no head's drop exceeds its error
-~ not every seed of this cell has indices
+undefined: the accuracy is less than 5 standard errors above chance, or no head's drop )"
+             R"(exceeds 3 of its own
+~ not every seed of this group has indices
 )"[1]);
+}
+
+TEST(DepositTableTest, AMeanOverTheSeedsWithDefinedIndicesIsMarked) {
+  const results::CellTable cells =
+      Cells({MakeJob(1, "rope", 0, kDone, 1), MakeJob(2, "rope", 1, kDone, 1),
+             MakeJob(3, "rope", 2, v1::JOB_STATE_QUEUED, 1)});
+  const auto groups =
+      results::DepositGroups(cells, {Row(1, 0.5, 1, 0), NullRow(2)}, NineJobs(), false);
+  const std::string text = DepositTableText(cells, groups, {.color = true, .width = 80});
+  for (const char* part : {" ~50.0 ", " ~0.80 ", " ~0.70 ", " ~1.5 "}) {
+    EXPECT_THAT(text, HasSubstr(part));
+  }
+  EXPECT_THAT(text, HasSubstr("\x1b[33mrope")) << "colored as in results";
+  const std::string wide = DepositTableText(cells, groups, {.color = false, .width = 120});
+  EXPECT_THAT(wide, HasSubstr("  1/3, 1 missing, 1 undefined\n"));
+  EXPECT_THAT(wide, HasSubstr("~ not every seed of this group has indices\n"));
 }
 
 TEST(DepositTableTest, SeveralKindsAreNamed) {

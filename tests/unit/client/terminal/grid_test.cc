@@ -93,6 +93,15 @@ TEST(GridTest, InLittleRoomTheLeastGoesFirst) {
   EXPECT_THAT(cut[2], StartsWith("and 1 more rows  "));
 }
 
+TEST(GridTest, LongLabelsKeepTheirEnds) {
+  Grid grid = TwoByTwo();
+  grid.rows[0].label = "partial_rope(select=list,head_list=[0, 1])";
+  grid.rows[1].label = "partial_rope(select=list,head_list=[2, 3])";
+  const std::string text = GridText(grid, {.width = 40});
+  EXPECT_THAT(text, HasSubstr("partial_rope(…0, 1])  "));
+  EXPECT_THAT(text, HasSubstr("partial_rope(…2, 3])  "));
+}
+
 TEST(GridTest, NamesAreData) {
   Grid grid = TwoByTwo();
   grid.rows[0].label = "\x1b[31mno";

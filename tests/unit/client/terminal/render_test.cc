@@ -60,6 +60,14 @@ TEST(WidthTest, CountsColumnsNotBytes) {
   EXPECT_EQ(Truncate("abcdef", 4), "abc…");
   EXPECT_EQ(Truncate("数数数", 4), "数…");
   EXPECT_EQ(Truncate("abc", 3), "abc");
+  EXPECT_EQ(TruncateMiddle("partial_rope(select=list,head_list=[2, 3])", 25),
+            "partial_rope(sel…=[2, 3])");
+  EXPECT_EQ(TruncateMiddle("abcdef", 4), "ab…f");
+  EXPECT_EQ(TruncateMiddle("abcdef", 2), "a…");
+  EXPECT_EQ(TruncateMiddle("abcdef", 0), "");
+  EXPECT_EQ(TruncateMiddle("abc", 3), "abc");
+  EXPECT_EQ(TruncateMiddle("数数数", 4), "数…") << "no half of a character";
+  EXPECT_EQ(TruncateMiddle("数数数e\xcc\x81", 4), "数…e\xcc\x81");
   EXPECT_EQ(PadLeft("±", 3), "  ±");
 }
 
@@ -141,6 +149,20 @@ TEST(TableTest, TextGoesOnBelowForThreeLines) {
             "\x1b[31mCUDA out of     1/2\n"
             "memory:\n"
             "tried to a…\x1b[0m\n");
+}
+
+TEST(TableTest, LabelsThatAreCutKeepTheirEnds) {
+  Table table({LabelColumn("pe"), {"n", Align::kRight}});
+  table.AddRow({"partial_rope(select=list,head_list=[0, 1])", "2/2"});
+  table.AddRow({"partial_rope(select=list,head_list=[2, 3])", "1/2"});
+  EXPECT_EQ(table.Render({.color = false, .width = 17}),
+            "pe              n\n"
+            "partial_rope  2/2\n"
+            "(select=list\n"
+            ",head_li…1])\n"
+            "partial_rope  1/2\n"
+            "(select=list\n"
+            ",head_li…3])\n");
 }
 
 TEST(TableTest, CellsOfSpacesAreNoHarm) {

@@ -208,7 +208,7 @@ TEST(SheetReaderTest, ErrorsSayWhereAndWhatIsAllowed) {
   EXPECT_THAT(OfClaim("{id: a, above: {metric: test_accuracy, a: pe=a, b: pe=b, by: much}}"),
               HasSubstr("claims[0].above.by must be a number, not \"much\""));
   EXPECT_THAT(OfClaim("{id: a, between: {metric: test_accuracy, cell: pe=a, low: 1, high: 0.5}}"),
-              HasSubstr("a low below its high, not 1 and 0.5"));
+              HasSubstr("claims[0].between.low must be below high (0.5), not 1"));
   EXPECT_THAT(OfClaim("{id: a, near: {metric: test_accuracy, a: pe=a, b: pe=b, within: 0}}"),
               HasSubstr("within must be a number above 0, not 0"));
   EXPECT_THAT(OfClaim("{id: a, above: {metric: test_accuracy, chain: [pe=a]}}"),
@@ -227,6 +227,55 @@ TEST(SheetReaderTest, ErrorsSayWhereAndWhatIsAllowed) {
       ReadError("name: s\nsweep: t.yaml\nmax_seeds: 2000\nclaims: [{id: a, between: {metric: "
                 "test_accuracy, cell: pe=a, low: 0, high: 1}}]\n"),
       HasSubstr("3:12: max_seeds must be an integer from 1 to 1000, not 2000"));
+}
+
+// In block style the value stands in another line than the key `metric`.
+TEST(SheetReaderTest, AWrongLimitIsReportedAtItsValue) {
+  const auto of = [](const std::string& kind, const std::string& keys) {
+    return ReadError(Concat("name: s\nsweep: t.yaml\nclaims:\n  - id: a\n    ", kind,
+                            ":\n      metric: test_accuracy\n", keys));
+  };
+  const std::string two = "      a: pe=a\n      b: pe=b\n";
+  EXPECT_EQ(of("near", two + "      within: 2\n"),
+            "sheet.yaml:9:15: claims[0].near.within is 2, but test_accuracy is a fraction: write "
+            "0.02 for 2 points");
+  EXPECT_EQ(of("near", two + "      within: -5\n"),
+            "sheet.yaml:9:15: claims[0].near.within must be a number above 0, not -5");
+  EXPECT_EQ(of("above", two + "      by: -5\n"),
+            "sheet.yaml:9:11: claims[0].above.by is -5, but test_accuracy is a fraction: write "
+            "-0.05 for -5 points");
+  EXPECT_EQ(of("between", "      cell: pe=a\n      low: 0.9\n      high: 0.1\n"),
+            "sheet.yaml:8:12: claims[0].between.low must be below high (0.1), not 0.9");
+  EXPECT_EQ(of("between", "      cell: pe=a\n      low: 0\n      high: 30\n"),
+            "sheet.yaml:9:13: claims[0].between.high is 30, but test_accuracy is a fraction: "
+            "write 0.3 for 30 points");
+  EXPECT_EQ(of("above", two + "    eligible:\n      above: 50\n"),
+            "sheet.yaml:10:14: claims[0].eligible.above is 50, but test_accuracy is a fraction: "
+            "write 0.5 for 50 points");
+}
+
+TEST(SheetReaderTest, ClaimsThatStateTheSameAreRefused) {
+  const std::string claim = ", above: {metric: test_accuracy, a: pe=a, b: pe=b}";
+  const auto with = [&](const std::string& second) {
+    return WithClaim(Concat("{id: one", claim, ", says: x}\n  - {id: two", second, "}"));
+  };
+  const std::string refusal =
+      "sheet.yaml:5:5: claims[1] (two) states exactly what claims[0] (one, line 4) states; a "
+      "sheet states each claim once";
+  EXPECT_EQ(ReadError(with(claim)), refusal);
+  EXPECT_EQ(ReadError(with(claim + ", says: y, source: z")), refusal);
+  EXPECT_EQ(ReadError(with(", above: {by: 0, metric: test_accuracy, a: {pe: a}, b: [pe=b]}")),
+            refusal)
+      << "in other words";
+  for (const std::string& other :
+       {Concat(claim, ", each: task"), Concat(claim, ", where: task=distance"),
+        Concat(claim, ", eligible: {}"),
+        std::string(", above: {metric: test_accuracy, a: pe=b, b: pe=a}"),
+        std::string(", above: {metric: train_accuracy, a: pe=a, b: pe=b}"),
+        std::string(", above: {metric: test_accuracy, a: pe=a, b: pe=b, by: 0.1}"),
+        std::string(", near: {metric: test_accuracy, a: pe=a, b: pe=b, within: 0.1}")}) {
+    EXPECT_THAT(ReadGood(with(other)).claims, SizeIs(2)) << other;
+  }
 }
 
 TEST(SheetReaderTest, EveryErrorIsReported) {

@@ -262,6 +262,7 @@ TEST(OwnDataItemTest, ErrorsNameThePlaceAndWhatIsAllowed) {
   EXPECT_EQ(said(file + ", test: [long, train]}"),
             "a.yaml:3:56: task.test[1] must be one of test, long, a split of parity, not "
             "\"train\"");
+  EXPECT_EQ(said(file + ", test: [test, long, test]}"), "a.yaml:3:62: split test is there twice");
   EXPECT_THAT(said(file + ", test: {a: b}}"),
               StartsWith("a.yaml:3:49: task.test must be one of test, long, a split of parity"));
   EXPECT_THAT(said(file + ", test: []}"), HasSubstr("is an empty list"));

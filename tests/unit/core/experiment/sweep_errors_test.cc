@@ -252,6 +252,13 @@ const Case kCases[] = {
      "s.yaml:3:21: resources.device must be one of any, gpu, cpu, not \"tpu\""},
     {"Memory", "resources: {memory: lots}",
      "s.yaml:3:21: resources.memory must be a number of bytes …"},
+    {"MemoryWithoutUnit", "resources: {memory: 8}",
+     "s.yaml:3:21: resources.memory must be at least 1MiB, not 8; write 8GiB for gibibytes"},
+    {"MemoryOfFewBytes", "resources: {memory: 1023KiB}",
+     "s.yaml:3:21: resources.memory must be at least 1MiB, not \"1023KiB\"; write 8GiB for "
+     "gibibytes"},
+    {"NoMemory", "resources: {memory: 0}",
+     "s.yaml:3:21: resources.memory must be at least 1MiB, not 0; write 8GiB for gibibytes"},
     {"DuplicateKey", "name: b", "s.yaml:3:1: duplicate key \"name\"; it is already in line 2"},
     {"Tag", "seed: !!int 4",
      "s.yaml:3:7: the tag tag:yaml.org,2002:int is not supported; leave it out"},

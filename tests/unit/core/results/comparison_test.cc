@@ -55,6 +55,23 @@ TEST(CompareTest, PairsWithoutAValueAreCounted) {
   EXPECT_FALSE(group.test.has_value());
 }
 
+// By hand: the differences 0.9 and -0.3 have the mean 0.3, and t(0.975, 1) = 12.7062 times the
+// standard error 0.6 on each side of it.
+TEST(CompareTest, AnIntervalOfADifferenceOfAccuraciesStaysWithinItsRange) {
+  const std::vector<v1::JobRow> a = {MakeJob(1, "rope", 0, kDone, 950),
+                                     MakeJob(2, "rope", 1, kDone, 200)};
+  const std::vector<v1::JobRow> b = {MakeJob(3, "mla", 0, kDone, 50),
+                                     MakeJob(4, "mla", 1, kDone, 500)};
+  const auto comparison = Of(a, b);
+  ASSERT_TRUE(comparison.ok()) << comparison.status();
+  const PairGroup& group = comparison->groups[0];
+  EXPECT_NEAR(*group.difference.mean, 0.3, 1e-12);
+  EXPECT_EQ(*group.difference.low, -1);
+  EXPECT_EQ(*group.difference.high, 1);
+  EXPECT_NEAR(*group.difference.half_width, 12.7062 * 0.6, 1e-4);
+  EXPECT_NEAR(group.test->t, 0.3 / 0.6, 1e-12) << "the test is of the differences";
+}
+
 TEST(CompareTest, EverythingElseIsEqual) {
   const auto comparison =
       Of({MakeJob(1, "rope", 0, kDone, 900, "0.001"), MakeJob(2, "rope", 0, kDone, 800, "0.002")},
@@ -82,6 +99,24 @@ TEST(CompareTest, OnePartnerEach) {
   EXPECT_THAT(std::string(several.status().message()), HasSubstr("differ only in train.lr"));
   const auto both = Of({MakeJob(1, "rope", 0, kDone, 900)}, {MakeJob(1, "rope", 0, kDone, 900)});
   EXPECT_THAT(std::string(both.status().message()), HasSubstr("job 1 is on both sides"));
+}
+
+v1::JobRow RopeOfBase(std::int64_t id, const std::string& base) {
+  v1::JobRow job = MakeJob(id, "rope", 0, kDone, 900);
+  job.set_pe_label("rope(base=" + base + ")");
+  job.set_spec_json(R"({"format":1,"pe":{"base":)" + base +
+                    R"(,"name":"rope"},"seed":0,"task":{"data_seed":0,"name":"distance"},)" +
+                    R"("train":{"lr":0.001}})");
+  return job;
+}
+
+TEST(CompareTest, OnlyFieldsThatDifferAreNamed) {
+  const auto options =
+      Of({RopeOfBase(1, "500"), RopeOfBase(2, "1000")}, {MakeJob(3, "mla", 0, kDone, 700)});
+  EXPECT_THAT(std::string(options.status().message()), HasSubstr("differ only in pe.base: add"));
+  const auto names = Of({MakeJob(1, "rope", 0, kDone, 900), MakeJob(2, "nope", 0, kDone, 800)},
+                        {MakeJob(3, "mla", 0, kDone, 700)});
+  EXPECT_THAT(std::string(names.status().message()), HasSubstr("differ only in pe: add"));
 }
 
 v1::AnalysisRow Judged(std::int64_t job, const std::string& right, std::int64_t total = 8) {

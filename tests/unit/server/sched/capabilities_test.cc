@@ -79,7 +79,7 @@ TEST(Capabilities, DevicesAndMemoryMustFit) {
   EXPECT_EQ(any.WhyNot(kCpu, {.device_kind = "cpu", .memory_bytes = 1000}), "");
   EXPECT_THAT(any.WhyNot(kCpu, {.device_kind = "gpu"}), HasSubstr("is a cpu, not a gpu"));
   EXPECT_THAT(any.WhyNot(kCpu, {.device_kind = "any", .memory_bytes = 1001}),
-              HasSubstr("1000 bytes of memory, not 1001"));
+              HasSubstr("1000 bytes of memory, not 1001 bytes"));
   const Slot unknown_memory{0, "cuda:0", "gpu", 0};
   EXPECT_EQ(any.WhyNot(unknown_memory, {.device_kind = "gpu", .memory_bytes = 1001}), "");
 }

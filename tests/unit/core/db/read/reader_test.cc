@@ -39,6 +39,12 @@ TEST(ReaderOpenTest, NamesWhatIsWrongWithAFile) {
   EXPECT_FALSE(std::ifstream(file.directory() + "/none.db").good())
       << "a reader must not make a file";
 
+  // A coordinator that could not listen leaves an empty file.
+  std::ofstream(file.directory() + "/empty.db").flush();
+  auto empty = Reader::Open(file.directory() + "/empty.db");
+  EXPECT_EQ(empty.status().code(), absl::StatusCode::kNotFound);
+  EXPECT_THAT(Message(empty.status()), HasSubstr("/empty.db yet: nothing was stored"));
+
   std::ofstream(file.directory() + "/text") << std::string(8192, 'x');
   auto text = Reader::Open(file.directory() + "/text");
   EXPECT_EQ(text.status().code(), absl::StatusCode::kFailedPrecondition);
