@@ -40,8 +40,8 @@ std::string FileOfOverride(const v1::Override& override);
 std::string RenameOwnFiles(const std::string& document,
                            const std::map<std::string, std::string>& names);
 
-// Sends the files that the coordinator lacks. Continues an upload that broke off, and sends only the
-// rest. Tries a few times while the coordinator is away.
+// Sends the files that the coordinator lacks. Continues an upload that broke off, and sends only
+// the rest. Tries a few times while the coordinator is away.
 absl::Status SendOwnFiles(const std::vector<OwnFile>& files, Coordinator& coordinator);
 
 }  // namespace pelab::client
