@@ -136,13 +136,15 @@ std::int64_t ClaimantOf(Database& db, std::int64_t job_id) {
 }
 
 bool DemandAs(Database& db, std::int64_t job_id, std::int64_t sweep_id) {
-  // Sweeps that were imported may have other settings there.
+  // Imported sweeps may have other values there, which would break the table's types.
   return db.Execute(
              "UPDATE jobs SET device_kind = s.device, memory_bytes = s.memory FROM "
              "(SELECT resources_json ->> 'device' AS device, "
              "coalesce(resources_json ->> 'memory_bytes', 0) AS memory FROM sweeps "
              "WHERE sweep_id = ?2 AND CASE WHEN json_valid(resources_json) "
-             "THEN resources_json ->> 'device' IN ('any', 'gpu', 'cpu') END) AS s "
+             "THEN resources_json ->> 'device' IN ('any', 'gpu', 'cpu') "
+             "AND coalesce(json_type(resources_json, '$.memory_bytes'), 'integer') = 'integer' "
+             "AND coalesce(resources_json ->> 'memory_bytes', 0) BETWEEN 0 AND 1 << 50 END) AS s "
              "WHERE job_id = ?1 AND (device_kind <> s.device OR memory_bytes <> s.memory)",
              job_id, sweep_id) > 0;
 }

@@ -35,7 +35,7 @@ inline bool SendText(int fd, const std::string& text) {
   return true;
 }
 
-// What the server sends until it closes the connection.
+// Reads until the server closes the connection.
 inline std::string ReadToEnd(int fd) {
   std::string all;
   char bytes[4096];

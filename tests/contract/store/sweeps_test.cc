@@ -103,10 +103,16 @@ TEST_P(SweepsTest, AJobThatNobodyWaitsForDemandsWhatTheNextSweepDoes) {
   Event(failed.Next(FailedEvent(state::ErrorKind::kBadSpec, "bad")));
   SubmitWithMemory("c", "k0", 40);
   EXPECT_EQ(Memory(), "40");
-  // What an imported sweep says there may be anything.
-  resources_json_ = "[1]";
-  Submit("d", {Cell(0, "k0")});
-  EXPECT_EQ(Memory(), "40");
+  // An imported sweep may have anything there.
+  for (const char* other :
+       {"", "[1]", R"({"device":"any","memory_bytes":"much"})",
+        R"({"device":"any","memory_bytes":1.5})", R"({"device":"any","memory_bytes":-1})",
+        R"({"device":"any","memory_bytes":99999999999999999999})",
+        R"({"device":"moon","memory_bytes":1})"}) {
+    resources_json_ = other;
+    Submit(absl::StrCat("d", other), {Cell(0, "k0")});
+    EXPECT_EQ(Memory(), "40") << other;
+  }
 }
 
 TEST_P(SweepsTest, AJobThatIsWantedAgainSupersedesItsCancelledAttempt) {

@@ -15,7 +15,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// What the seeds 0, 1, … say about a claim whose two cells differ by these accuracies.
+// The table of a claim whose two cells differ by these accuracies in the seeds 0, 1, …
 std::string VerdictOf(const std::vector<double>& differences, int width = 200) {
   JudgedSheet judged{
       .sheet = claims::Bound("  - {id: rope-above-nope, above: {metric: test_accuracy, "
