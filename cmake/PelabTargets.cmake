@@ -9,7 +9,9 @@ set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bin)
 
 find_program(PELAB_CCACHE ccache)
 if(PELAB_CCACHE)
-  set(CMAKE_CXX_COMPILER_LAUNCHER ${PELAB_CCACHE})
+  # What a compilation read is known from the compiler's list for ninja: without CCACHE_DEPEND, each
+  # source that is not in the cache goes through the preprocessor twice.
+  set(CMAKE_CXX_COMPILER_LAUNCHER env CCACHE_DEPEND=1 ${PELAB_CCACHE})
 endif()
 find_program(PELAB_MOLD mold)
 if(PELAB_MOLD)
@@ -38,8 +40,8 @@ endif()
 add_link_options(-Wl,-z,relro -Wl,-z,now -Wl,-z,noexecstack)
 
 # Tests are compiled often and run once: what they test keeps its own flags.
-set(PELAB_TEST_OPTIONS -O1)
-set(PELAB_MOVES_DATA_OPTIONS -O1)
+set(PELAB_TEST_OPTIONS -Og)
+set(PELAB_MOVES_DATA_OPTIONS -Og)
 if(PELAB_SANITIZE AND NOT PELAB_FUZZ)
   # optimizing the sanitizers' checks doubles the time of a compilation
   set(PELAB_TEST_OPTIONS -O0)
@@ -69,21 +71,60 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
     $<$<COMPILE_LANGUAGE:CXX>:--param=ggc-min-expand=100>)
 endif()
 
-# pelab_library(NAME SOURCES… DEPS…): a static library. One that moves data and computes little says
-# so by MOVES_DATA. It is then compiled with -O1, and under a sanitizer with -O0. This saves a third
-# of the time or more.
+# pelab_library(NAME SOURCES… DEPS… [PRIVATE_DEPS…] [MOVES_DATA] [GROUP G]): a static library. Only
+# its own sources include the headers of PRIVATE_DEPS. One that moves data and computes little says
+# so by MOVES_DATA. It is then compiled with -Og, and under a sanitizer with -O0, which saves a
+# third of the time. Where sources are compiled in groups (CMAKE_UNITY_BUILD), the libraries of a
+# GROUP are compiled together, since each unit spends five seconds on the same headers and templates
+# (docs/adr/0061). The preset dev compiles each by itself.
 function(pelab_library name)
-  cmake_parse_arguments(ARG "MOVES_DATA" "" "SOURCES;DEPS" ${ARGN})
-  if(ARG_SOURCES)
-    add_library(${name} STATIC ${ARG_SOURCES})
-    target_link_libraries(${name} PUBLIC pelab_flags ${ARG_DEPS})
-    if(ARG_MOVES_DATA)
-      target_compile_options(${name} PRIVATE ${PELAB_MOVES_DATA_OPTIONS})
-    endif()
-  else()
+  cmake_parse_arguments(ARG "MOVES_DATA" "GROUP" "SOURCES;DEPS;PRIVATE_DEPS" ${ARGN})
+  if(NOT ARG_SOURCES)
     add_library(${name} INTERFACE)
     target_link_libraries(${name} INTERFACE pelab_flags ${ARG_DEPS})
+    return()
   endif()
+  if(ARG_GROUP AND CMAKE_UNITY_BUILD)
+    pelab_join_group(${name} ${ARG_GROUP} ${ARG_MOVES_DATA} SOURCES ${ARG_SOURCES}
+      DEPS ${ARG_DEPS} PRIVATE_DEPS ${ARG_PRIVATE_DEPS})
+    return()
+  endif()
+  add_library(${name} STATIC ${ARG_SOURCES})
+  target_link_libraries(${name} PUBLIC pelab_flags ${ARG_DEPS} PRIVATE ${ARG_PRIVATE_DEPS})
+  if(ARG_MOVES_DATA)
+    target_compile_options(${name} PRIVATE ${PELAB_MOVES_DATA_OPTIONS})
+  endif()
+endfunction()
+
+# pelab_join_group(NAME GROUP MOVES_DATA SOURCES… DEPS… PRIVATE_DEPS…): the sources go into the
+# archive pelab_GROUP_group, and NAME is what links it.
+function(pelab_join_group name group moves_data)
+  cmake_parse_arguments(ARG "" "" "SOURCES;DEPS;PRIVATE_DEPS" ${ARGN})
+  set(archive pelab_${group}_group)
+  if(NOT TARGET ${archive})
+    add_library(${archive} STATIC)
+    target_link_libraries(${archive} PUBLIC pelab_flags)
+    set_property(TARGET ${archive} PROPERTY PELAB_MOVES_DATA ${moves_data})
+    if(moves_data)
+      target_compile_options(${archive} PRIVATE ${PELAB_MOVES_DATA_OPTIONS})
+    endif()
+    set_property(GLOBAL APPEND PROPERTY PELAB_GROUPS ${archive})
+  endif()
+  get_target_property(all_move_data ${archive} PELAB_MOVES_DATA)
+  if(NOT moves_data STREQUAL all_move_data)
+    message(FATAL_ERROR "${name}: all libraries of the group ${group} are MOVES_DATA, or none is")
+  endif()
+  list(TRANSFORM ARG_SOURCES PREPEND ${CMAKE_CURRENT_SOURCE_DIR}/ REGEX "^[^/]")
+  target_sources(${archive} PRIVATE ${ARG_SOURCES})
+  set_property(TARGET ${archive} APPEND PROPERTY PELAB_MEMBERS ${name})
+  add_library(${name} INTERFACE)
+  target_link_libraries(${name} INTERFACE ${archive} ${ARG_DEPS})
+  foreach(library IN LISTS ARG_PRIVATE_DEPS)
+    target_link_libraries(${name} INTERFACE $<LINK_ONLY:${library}>)
+  endforeach()
+  get_target_property(members ${archive} PELAB_MEMBERS)
+  list(REMOVE_ITEM ARG_DEPS ${members})
+  target_link_libraries(${archive} PUBLIC ${ARG_DEPS} PRIVATE ${ARG_PRIVATE_DEPS})
 endfunction()
 
 # pelab_binary(NAME SOURCES… DEPS…): an installed program, in a component of its own.
@@ -140,10 +181,10 @@ function(pelab_test name)
 endfunction()
 
 # pelab_never_links(NAME OTHERS…): configuring fails where one of OTHERS is among the libraries of
-# NAME, however far.
+# NAME, however far. What a group's archive links is not what each of its members links.
 function(pelab_never_links name)
   set(open ${name})
-  set(seen)
+  get_property(seen GLOBAL PROPERTY PELAB_GROUPS)
   while(open)
     list(POP_FRONT open library)
     list(APPEND seen ${library})

@@ -64,7 +64,7 @@ class Rules {
   std::string wrong_;
 };
 
-std::string WhatIsWrong(const v1::Started& started) {
+std::string WhatIsWrongIn(const v1::Started& started) {
   Rules rules("hello");
   rules.Integer("start_epoch", started.start_epoch(), 0);
   rules.Integer("epochs", started.epochs(), 1);
@@ -119,7 +119,7 @@ std::string ShownName(const std::string& name) {
                       "\"");
 }
 
-std::string WhatIsWrong(const v1::Checkpoint& checkpoint) {
+std::string WhatIsWrongIn(const v1::Checkpoint& checkpoint) {
   Rules rules("checkpoint");
   rules.Integer("epoch", checkpoint.epoch(), 0);
   rules.That(IsSha256(checkpoint.sha256()), "its file has no SHA-256");
@@ -127,7 +127,7 @@ std::string WhatIsWrong(const v1::Checkpoint& checkpoint) {
   return std::move(rules).What();
 }
 
-std::string WhatIsWrong(const v1::Finished& finished) {
+std::string WhatIsWrongIn(const v1::Finished& finished) {
   switch (finished.outcome()) {
     case v1::ATTEMPT_OUTCOME_SUCCEEDED:
     case v1::ATTEMPT_OUTCOME_FAILED:
@@ -248,7 +248,7 @@ std::optional<v1::Execution> ExecutionFromJson(const std::string& json) {
 std::string WhatIsWrong(const v1::Event& event) {
   switch (event.body_case()) {
     case v1::Event::kStarted:
-      return WhatIsWrong(event.started());
+      return WhatIsWrongIn(event.started());
     case v1::Event::kEpoch:
       return WhatIsWrong(event.epoch());
     case v1::Event::kHeadAblation:
@@ -258,9 +258,9 @@ std::string WhatIsWrong(const v1::Event& event) {
     case v1::Event::kArtifact:
       return WhatIsWrong(event.artifact());
     case v1::Event::kCheckpoint:
-      return WhatIsWrong(event.checkpoint());
+      return WhatIsWrongIn(event.checkpoint());
     case v1::Event::kFinished:
-      return WhatIsWrong(event.finished());
+      return WhatIsWrongIn(event.finished());
     case v1::Event::BODY_NOT_SET:
       break;
   }

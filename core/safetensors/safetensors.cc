@@ -30,7 +30,7 @@ struct Malformed {
 [[noreturn]] void ThrowMalformed(std::string what) { throw Malformed{std::move(what)}; }
 
 // For messages: the name or type, unless it is too long for one.
-std::string Quoted(const std::string& text) {
+std::string QuotedName(const std::string& text) {
   constexpr std::size_t kMost = 200;
   return text.size() <= kMost ? "\"" + text + "\"" : "of " + std::to_string(text.size()) + " bytes";
 }
@@ -46,7 +46,7 @@ const TypeRow& RowOf(const std::string& name) {
   for (const TypeRow& row : kTypes) {
     if (name == row.name) return row;
   }
-  ThrowMalformed("unknown type " + Quoted(name));
+  ThrowMalformed("unknown type " + QuotedName(name));
 }
 
 // A list of sizes or offsets. They have at most 63 bits, so that they fit std::int64_t, too.
@@ -54,13 +54,13 @@ std::vector<std::int64_t> ReadIntegers(const std::string& tensor, const Json& en
                                        const char* member) {
   const Json& list = entry.at(member);
   if (!list.is_array()) {
-    ThrowMalformed("tensor " + Quoted(tensor) + ": \"" + member + "\" is not a list");
+    ThrowMalformed("tensor " + QuotedName(tensor) + ": \"" + member + "\" is not a list");
   }
   std::vector<std::int64_t> numbers;
   for (const Json& item : list) {
     const auto number = IntegerOf<std::int64_t>(item);
     if (!number || *number < 0) {
-      ThrowMalformed("tensor " + Quoted(tensor) + ": \"" + member + "\" holds " + Shown(item) +
+      ThrowMalformed("tensor " + QuotedName(tensor) + ": \"" + member + "\" holds " + Shown(item) +
                      "; allowed: integers from 0 to 2^63 - 1");
     }
     numbers.push_back(*number);
@@ -74,22 +74,23 @@ TensorEntry ReadEntry(const std::string& name, const Json& entry, std::string_vi
   TensorEntry tensor{name, type.dtype, ReadIntegers(name, entry, "shape"), {}};
   const std::vector<std::int64_t> offsets = ReadIntegers(name, entry, "data_offsets");
   if (offsets.size() != 2) {
-    ThrowMalformed("tensor " + Quoted(name) + ": \"data_offsets\" has " +
+    ThrowMalformed("tensor " + QuotedName(name) + ": \"data_offsets\" has " +
                    std::to_string(offsets.size()) + " numbers; allowed: 2");
   }
   const auto begin = static_cast<std::uint64_t>(offsets[0]);
   const auto end = static_cast<std::uint64_t>(offsets[1]);
-  if (begin > end || end > data.size()) ThrowMalformed("tensor " + Quoted(name) + " is cut off");
+  if (begin > end || end > data.size())
+    ThrowMalformed("tensor " + QuotedName(name) + " is cut off");
   std::uint64_t expected = type.bytes;
   for (const std::int64_t dimension : tensor.shape) {
     const auto size = static_cast<std::uint64_t>(dimension);
     if (size > 0 && expected > data.size() / size) {
-      ThrowMalformed("tensor " + Quoted(name) + " has an impossible shape");
+      ThrowMalformed("tensor " + QuotedName(name) + " has an impossible shape");
     }
     expected *= size;
   }
   if (expected != end - begin)
-    ThrowMalformed("tensor " + Quoted(name) + " has another size than its shape");
+    ThrowMalformed("tensor " + QuotedName(name) + " has another size than its shape");
   tensor.bytes = data.substr(begin, end - begin);
   return tensor;
 }

@@ -62,7 +62,7 @@ absl::Status CheckDirectory(const std::string& directory) {
         fs::exists(directory, error) ? "it is not a directory" : "there is no such directory",
         allowed));
   }
-  if (access(directory.c_str(), R_OK | W_OK | X_OK) == 0) return absl::OkStatus();
+  if (::access(directory.c_str(), R_OK | W_OK | X_OK) == 0) return absl::OkStatus();
   const std::string why = std::generic_category().message(errno);
   return absl::FailedPreconditionError(
       Concat("cannot keep backups in ", directory, ": ", why, allowed));

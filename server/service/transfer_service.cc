@@ -106,7 +106,7 @@ class Incoming {
   bool ended_ = false;
 };
 
-v1::ImportVerdict ToProto(store::JobImported::Verdict verdict) {
+v1::ImportVerdict VerdictToProto(store::JobImported::Verdict verdict) {
   switch (verdict) {
     case store::JobImported::kStored:
       return v1::IMPORT_VERDICT_NEW;
@@ -158,7 +158,7 @@ absl::Status TransferService::Take(const grpc::ServerContext& context,
     return absl::InvalidArgumentError(
         absl::StrCat("job ", key.substr(0, 12), " is not sound: ", imported.refused));
   }
-  response.set_verdict(ToProto(imported.verdict));
+  response.set_verdict(VerdictToProto(imported.verdict));
   response.set_job_id(imported.job_id);
   response.set_generation(imported.generation);
   return absl::OkStatus();

@@ -14,7 +14,7 @@ namespace {
 
 constexpr absl::Duration kInterval = absl::Milliseconds(200);
 
-bool Ended(const v1::SweepUpdate& update) {
+bool IsOver(const v1::SweepUpdate& update) {
   return update.sweep().state() == v1::SWEEP_STATE_FINISHED ||
          update.sweep().state() == v1::SWEEP_STATE_CANCELLED;
 }
@@ -162,7 +162,7 @@ void WatchHub::Serve(bool changed) {
       continue;
     }
     watcher->Offer(*update);
-    if (Ended(*update)) watcher->Close(grpc::Status::OK);
+    if (IsOver(*update)) watcher->Close(grpc::Status::OK);
   }
 }
 

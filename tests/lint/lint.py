@@ -26,6 +26,7 @@ import time
 from collections.abc import Iterable, Sequence
 
 from cache import Cache, digest
+from names import hidden
 from tidy import Tidy, groups
 
 COLUMNS = 100
@@ -79,6 +80,11 @@ class Lint:
                 if len(line) > COLUMNS:
                     found.append(f"{name}:{number}: {len(line)} columns, more than {COLUMNS}")
         self.report("columns", found, len(names), len(names))
+
+    def names(self) -> None:
+        """A name of an unnamed namespace hides no other one, for the sources of its unit."""
+        names = [name for name in self.files if name.endswith(".cc")]
+        self.report("names", dict.fromkeys(hidden(self.build, self.root)), len(names), len(names))
 
     def tool(self, name: str, command: Sequence[str | pathlib.Path], names: Sequence[str],
              configuration: Sequence[pathlib.Path], version: Sequence[str]) -> None:
@@ -182,6 +188,7 @@ class Lint:
             return [name for name in self.files if re.search(pattern, name)]
 
         self.columns()
+        self.names()
         if self.clang("clang-format"):
             self.tool("clang-format", ["clang-format", "--dry-run", "--Werror"],
                       ending(CPP.pattern), [self.root / ".clang-format"],

@@ -12,6 +12,8 @@ import sys
 import tempfile
 import unittest
 
+from names import hidden
+
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 CLEAN = {
@@ -105,6 +107,26 @@ class Lint(unittest.TestCase):
         status, said = self.lint("--changed", "--minutes", "0")
         self.assertEqual(status, 0, said)
         self.assertIn("not reached in 0 minutes: core/twice.cc", said)
+
+    def test_a_name_that_hides_another_one_of_its_unit_is_found(self):
+        unit = self.root / "build" / "dev" / "Unity" / "unity_0.cxx"
+        unnamed = "namespace {{\nint Shown(int a) {{\n  return {};\n}}\n}}  // namespace\n"
+        first = "namespace pelab {\n" + unnamed.format("a") + "}  // namespace pelab\n"
+        calls = "int Twice(int a) {\n  return Shown(2 * a);\n}\n"
+        self.write({"core/first.cc": first,
+                    "build/dev/Unity/unity_0.cxx": "".join(
+                        f'#include "{self.root}/core/{name}.cc"\n' for name in ("first", "second")),
+                    "build/dev/compile_commands.json": json.dumps([{"file": str(unit)}])})
+        for second, count in [
+                ("namespace pelab {\n" + calls + "}\n", 1),
+                ("namespace pelab::other {\n" + calls + "}\n", 1),
+                ("namespace pelab {\n" + unnamed.format("-a") + calls + "}\n", 0),
+                ("namespace other {\n" + calls + "}\n", 0)]:
+            with self.subTest(second):
+                self.write({"core/second.cc": second})
+                found = hidden(self.root / "build" / "dev", self.root)
+                self.assertEqual(len(found), count, found)
+                self.assertTrue(all("core/second.cc: calls Shown" in line for line in found), found)
 
 
 if __name__ == "__main__":

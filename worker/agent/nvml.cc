@@ -56,27 +56,27 @@ struct Functions {
 };
 
 template <typename Function>
-bool Load(void* library, const char* name, Function* function) {
+bool Find(void* library, const char* name, Function* function) {
   *function = reinterpret_cast<Function>(dlsym(library, name));
   return *function != nullptr;
 }
 
 bool LoadAll(void* library, Functions* functions) {
-  Load(library, "nvmlDeviceGetTotalEnergyConsumption", &functions->energy);
-  Load(library, "nvmlEventSetCreate", &functions->create_events);
-  Load(library, "nvmlDeviceRegisterEvents", &functions->register_events);
-  Load(library, "nvmlEventSetWait_v2", &functions->wait_for_event);
-  Load(library, "nvmlEventSetFree", &functions->free_events);
-  return Load(library, "nvmlInit_v2", &functions->init) &&
-         Load(library, "nvmlShutdown", &functions->shutdown) &&
-         Load(library, "nvmlErrorString", &functions->error_string) &&
-         Load(library, "nvmlDeviceGetCount_v2", &functions->count) &&
-         Load(library, "nvmlDeviceGetHandleByIndex_v2", &functions->handle_by_index) &&
-         Load(library, "nvmlDeviceGetHandleByUUID", &functions->handle_by_uuid) &&
-         Load(library, "nvmlDeviceGetUUID", &functions->uuid) &&
-         Load(library, "nvmlDeviceGetName", &functions->name) &&
-         Load(library, "nvmlDeviceGetMemoryInfo", &functions->memory) &&
-         Load(library, "nvmlDeviceGetUtilizationRates", &functions->utilization);
+  Find(library, "nvmlDeviceGetTotalEnergyConsumption", &functions->energy);
+  Find(library, "nvmlEventSetCreate", &functions->create_events);
+  Find(library, "nvmlDeviceRegisterEvents", &functions->register_events);
+  Find(library, "nvmlEventSetWait_v2", &functions->wait_for_event);
+  Find(library, "nvmlEventSetFree", &functions->free_events);
+  return Find(library, "nvmlInit_v2", &functions->init) &&
+         Find(library, "nvmlShutdown", &functions->shutdown) &&
+         Find(library, "nvmlErrorString", &functions->error_string) &&
+         Find(library, "nvmlDeviceGetCount_v2", &functions->count) &&
+         Find(library, "nvmlDeviceGetHandleByIndex_v2", &functions->handle_by_index) &&
+         Find(library, "nvmlDeviceGetHandleByUUID", &functions->handle_by_uuid) &&
+         Find(library, "nvmlDeviceGetUUID", &functions->uuid) &&
+         Find(library, "nvmlDeviceGetName", &functions->name) &&
+         Find(library, "nvmlDeviceGetMemoryInfo", &functions->memory) &&
+         Find(library, "nvmlDeviceGetUtilizationRates", &functions->utilization);
 }
 
 class LoadedEvents final : public NvmlEvents {
