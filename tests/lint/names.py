@@ -32,7 +32,7 @@ def _read(path: pathlib.Path, name: str) -> Source:
     text = re.sub(r"^[ \t]*\n", "", text, flags=re.M)
     inside = NAMESPACE.search(text)
     unnamed = {name for part in UNNAMED.findall(text) for name in FUNCTION.findall(part)}
-    return Source(name, inside[1] if inside else "", unnamed, 
+    return Source(name, inside[1] if inside else "", unnamed,
                   {*FUNCTION.findall(text), *METHOD.findall(text)}, set(CALL.findall(text)))
 
 
@@ -42,7 +42,7 @@ def _units(build: pathlib.Path, root: pathlib.Path) -> Iterator[list[Source]]:
         if "Unity" in unit.parts and unit.exists():
             paths = map(pathlib.Path, re.findall(r'#include "(.*)"', unit.read_text()))
             yield [_read(path, path.relative_to(root).as_posix())
-                   for path in paths if path.is_relative_to(root)]
+                   for path in paths if path.is_relative_to(root) and path.exists()]
 
 
 def hidden(build: pathlib.Path, root: pathlib.Path) -> list[str]:
