@@ -9,8 +9,8 @@ set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bin)
 
 find_program(PELAB_CCACHE ccache)
 if(PELAB_CCACHE)
-  # What a compilation read is known from the compiler's list for ninja: without CCACHE_DEPEND, each
-  # source that is not in the cache goes through the preprocessor twice.
+  # The compiler lists the files that it read, for ninja. ccache takes that list with CCACHE_DEPEND;
+  # without it, each source that is not in the cache goes through the preprocessor twice.
   set(CMAKE_CXX_COMPILER_LAUNCHER env CCACHE_DEPEND=1 ${PELAB_CCACHE})
 endif()
 find_program(PELAB_MOLD mold)
@@ -108,7 +108,6 @@ function(pelab_join_group name group moves_data)
     if(moves_data)
       target_compile_options(${archive} PRIVATE ${PELAB_MOVES_DATA_OPTIONS})
     endif()
-    set_property(GLOBAL APPEND PROPERTY PELAB_GROUPS ${archive})
   endif()
   get_target_property(all_move_data ${archive} PELAB_MOVES_DATA)
   if(NOT moves_data STREQUAL all_move_data)
@@ -118,6 +117,7 @@ function(pelab_join_group name group moves_data)
   target_sources(${archive} PRIVATE ${ARG_SOURCES})
   set_property(TARGET ${archive} APPEND PROPERTY PELAB_MEMBERS ${name})
   add_library(${name} INTERFACE)
+  set_property(TARGET ${name} PROPERTY PELAB_ARCHIVE ${archive})
   target_link_libraries(${name} INTERFACE ${archive} ${ARG_DEPS})
   foreach(library IN LISTS ARG_PRIVATE_DEPS)
     target_link_libraries(${name} INTERFACE $<LINK_ONLY:${library}>)
@@ -181,17 +181,18 @@ function(pelab_test name)
 endfunction()
 
 # pelab_never_links(NAME OTHERS…): configuring fails where one of OTHERS is among the libraries of
-# NAME, however far. What a group's archive links is not what each of its members links.
+# NAME, however far. An archive of a group brings all of its members along, except to NAME itself: a
+# member is held to what it says that it links.
 function(pelab_never_links name)
   set(open ${name})
-  get_property(seen GLOBAL PROPERTY PELAB_GROUPS)
+  get_target_property(seen ${name} PELAB_ARCHIVE)
   while(open)
     list(POP_FRONT open library)
     list(APPEND seen ${library})
     if(library IN_LIST ARGN)
       message(FATAL_ERROR "${name} links ${library}, which it must not (docs/ARCHITECTURE.md)")
     endif()
-    foreach(property LINK_LIBRARIES INTERFACE_LINK_LIBRARIES)
+    foreach(property LINK_LIBRARIES INTERFACE_LINK_LIBRARIES PELAB_MEMBERS)
       set(links)
       if(TARGET ${library})
         get_target_property(links ${library} ${property})

@@ -23,7 +23,7 @@ constexpr char kCall[] = "call";          // before a start of the trainer
 constexpr char kReturned[] = "returned";  // after its end
 
 // The name of the event; "" if this is none.
-std::string ObjectName(const nlohmann::json& object) {
+std::string EventName(const nlohmann::json& object) {
   const bool named = object.is_object() && object.contains("event") && object["event"].is_string();
   return named ? object["event"].get<std::string>() : "";
 }
@@ -80,13 +80,13 @@ Recording::Recording(experiment::JobDocument document, std::string folder)
       facts_(event::FactsOf(spec_json_)) {}
 
 bool Recording::ComesBetweenCalls(std::string_view line) {
-  const std::string name = ObjectName(ParseJsonOrNull(line));
+  const std::string name = EventName(ParseJsonOrNull(line));
   return name == kCall || name == kReturned || name == "hello";
 }
 
 absl::Status Recording::Add(std::string_view line) {
   const nlohmann::json object = ParseJsonOrNull(line);
-  const std::string name = ObjectName(object);
+  const std::string name = EventName(object);
   if (name == kCall || name == kReturned) return AddTime(name, object);
   PELAB_ASSIGN_OR_RETURN(
       event::TrainerLine read,

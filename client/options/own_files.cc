@@ -114,16 +114,16 @@ bool AsksForNonzero(const YamlNode& sweep,
   return LeavesZeroOut(sweep) || std::any_of(overrides.begin(), overrides.end(), says);
 }
 
-struct ValueChecks {
+struct NeededValues {
   bool lengths = false;
   bool nonzero = false;
 };
 
-std::string DeclaredText(experiment::Declaration declaration, const ValueChecks& checks) {
+std::string DeclaredText(experiment::Declaration declaration, const NeededValues& needed) {
   if (auto* data = std::get_if<experiment::OwnTask>(&declaration); data != nullptr) {
     for (experiment::OwnSplit& split : data->splits) {
-      if (!checks.lengths) split.longest = 0;
-      if (!checks.nonzero) split.chance_nonzero.reset();
+      if (!needed.lengths) split.longest = 0;
+      if (!needed.nonzero) split.chance_nonzero.reset();
     }
   }
   return experiment::ToJson(declaration);
@@ -153,11 +153,11 @@ absl::StatusOr<std::vector<OwnFile>> ReadOwnFilesOf(
     names.push_back(text);
     files.push_back(*std::move(file));
   }
-  const ValueChecks checks = {AsksForLengths(files), AsksForNonzero(sweep, *overrides)};
+  const NeededValues needed = {AsksForLengths(files), AsksForNonzero(sweep, *overrides)};
   for (std::size_t i = 0; i < files.size(); ++i) {
     v1::Override& override = *overrides->Add();
     override.set_field(Concat(experiment::kFileOverride, names[i]));
-    override.set_value(DeclaredText(files[i].declaration, checks));
+    override.set_value(DeclaredText(files[i].declaration, needed));
   }
   return files;
 }
