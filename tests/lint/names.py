@@ -52,7 +52,7 @@ def hidden(build: pathlib.Path, root: pathlib.Path) -> list[str]:
         for at, source in enumerate(unit):
             for other in unit[at + 1:]:
                 if f"{other.namespace}::".startswith(f"{source.namespace}::"):
-                    found += [f"{other.name}: calls {name}, which is compiled after the one of "
-                              f"{source.name}'s unnamed namespace"
+                    found += [f"{other.name}: a call of {name} takes the function in the unnamed "
+                              f"namespace of {source.name}, which is before it in its unit"
                               for name in sorted(source.unnamed & other.calls - other.functions)]
     return found
