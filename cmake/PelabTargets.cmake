@@ -71,18 +71,22 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
     $<$<COMPILE_LANGUAGE:CXX>:--param=ggc-min-expand=100>)
 endif()
 
-# pelab_library(NAME SOURCES… DEPS… [PRIVATE_DEPS…] [MOVES_DATA] [GROUP G]): a static library. Only
-# its own sources include the headers of PRIVATE_DEPS. One that moves data and computes little says
-# so by MOVES_DATA. It is then compiled with -Og, and under a sanitizer with -O0, which saves a
-# third of the time. Where sources are compiled in groups (CMAKE_UNITY_BUILD), the libraries of a
-# GROUP are compiled together, since each unit spends five seconds on the same headers and templates
+# pelab_library(NAME SOURCES… DEPS… [PRIVATE_DEPS…] [MOVES_DATA | COMPUTES] [GROUP G]): a static
+# library. Only its own sources include the headers of PRIVATE_DEPS. One that moves data and
+# computes little says so by MOVES_DATA. It is then compiled with -Og, and under a sanitizer with
+# -O0, which saves a third of the time. One whose loops take the time of a run says COMPUTES, for
+# -O2. Where sources are compiled in groups (CMAKE_UNITY_BUILD), the libraries of a GROUP are
+# compiled together, since each unit spends five seconds on the same headers and templates
 # (docs/adr/0061). The preset dev compiles each by itself.
 function(pelab_library name)
-  cmake_parse_arguments(ARG "MOVES_DATA" "GROUP" "SOURCES;DEPS;PRIVATE_DEPS" ${ARGN})
+  cmake_parse_arguments(ARG "MOVES_DATA;COMPUTES" "GROUP" "SOURCES;DEPS;PRIVATE_DEPS" ${ARGN})
   if(NOT ARG_SOURCES)
     add_library(${name} INTERFACE)
     target_link_libraries(${name} INTERFACE pelab_flags ${ARG_DEPS})
     return()
+  endif()
+  if(ARG_GROUP AND ARG_COMPUTES)
+    message(FATAL_ERROR "${name}: a library of a group cannot say COMPUTES")
   endif()
   if(ARG_GROUP AND CMAKE_UNITY_BUILD)
     pelab_join_group(${name} ${ARG_GROUP} ${ARG_MOVES_DATA} SOURCES ${ARG_SOURCES}
@@ -93,6 +97,8 @@ function(pelab_library name)
   target_link_libraries(${name} PUBLIC pelab_flags ${ARG_DEPS} PRIVATE ${ARG_PRIVATE_DEPS})
   if(ARG_MOVES_DATA)
     target_compile_options(${name} PRIVATE ${PELAB_MOVES_DATA_OPTIONS})
+  elseif(ARG_COMPUTES AND NOT PELAB_SANITIZE)
+    target_compile_options(${name} PRIVATE -O2)
   endif()
 endfunction()
 
@@ -125,6 +131,16 @@ function(pelab_join_group name group moves_data)
   get_target_property(members ${archive} PELAB_MEMBERS)
   list(REMOVE_ITEM ARG_DEPS ${members})
   target_link_libraries(${archive} PUBLIC ${ARG_DEPS} PRIVATE ${ARG_PRIVATE_DEPS})
+endfunction()
+
+# pelab_compiled_in(NAME RESULT): the target that compiles the sources of library NAME.
+function(pelab_compiled_in name result)
+  get_target_property(archive ${name} PELAB_ARCHIVE)
+  if(archive)
+    set(${result} ${archive} PARENT_SCOPE)
+  else()
+    set(${result} ${name} PARENT_SCOPE)
+  endif()
 endfunction()
 
 # pelab_binary(NAME SOURCES… DEPS…): an installed program, in a component of its own.

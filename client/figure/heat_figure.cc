@@ -98,13 +98,13 @@ std::vector<std::string> TitleLines(Canvas& canvas, const std::string& title, do
 }
 
 // The horizontal position of a map on the page.
-struct Column {
+struct MapColumn {
   double x = kMargin;
   double width = kPageWidth - 2 * kMargin;
 };
 
 // Lays out one map at `y` and returns its lower end. Without `draw` it only measures.
-double LayMap(Canvas& canvas, const render::HeatMap& map, const Column& column, double y,
+double LayMap(Canvas& canvas, const render::HeatMap& map, const MapColumn& column, double y,
               double limit, bool draw) {
   for (const std::string& line : TitleLines(canvas, map.title, column.width)) {
     y += kLine;
@@ -144,7 +144,7 @@ double LayMaps(Canvas& canvas, const HeatFigure& figure, double limit, bool draw
   for (std::size_t first = 0; first < figure.maps.size(); first += columns) {
     double end = y;
     for (std::size_t i = first; i < std::min(first + columns, figure.maps.size()); ++i) {
-      Column column;
+      MapColumn column;
       if (columns == 2) {
         column = {kMargin + static_cast<double>(i - first) * kPageWidth / 2, kHalf};
       }

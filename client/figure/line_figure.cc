@@ -15,7 +15,8 @@ namespace {
 
 constexpr char kGrid[] = "#e6eaef";
 constexpr double kOnePanelWidth = 330, kPanelWidth = 250, kPanelHeight = 190;
-constexpr double kLeft = 46, kRight = 10, kTop = 20, kBottom = 34;  // margins around a panel's axes
+// margins around a panel's axes
+constexpr double kLeftMargin = 46, kRightMargin = 10, kTopMargin = 20, kBottomMargin = 34;
 constexpr double kLegendLine = 13, kSwatch = 26;
 constexpr std::size_t kMarkers = 8;  // at most so many markers per series
 
@@ -197,10 +198,10 @@ absl::StatusOr<std::string> DrawLines(const LineFigure& figure, Vector form) {
     for (std::size_t i = 0; i < figure.panels.size(); ++i) {
       const LinePanel& panel = figure.panels[i];
       const std::size_t row = i / columns;
-      const Frame frame{.x = static_cast<double>(i % columns) * panel_width + kLeft,
-                        .y = static_cast<double>(row) * kPanelHeight + kTop,
-                        .width = panel_width - kLeft - kRight,
-                        .height = kPanelHeight - kTop - kBottom,
+      const Frame frame{.x = static_cast<double>(i % columns) * panel_width + kLeftMargin,
+                        .y = static_cast<double>(row) * kPanelHeight + kTopMargin,
+                        .width = panel_width - kLeftMargin - kRightMargin,
+                        .height = kPanelHeight - kTopMargin - kBottomMargin,
                         .scales = scales};
       canvas.Text(frame.x, frame.y - 7, canvas.Fitted(panel.title, kInk + 1, frame.width, true),
                   kInk + 1, Anchor::kLeft, kText, true);

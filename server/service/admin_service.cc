@@ -20,7 +20,7 @@ constexpr absl::Duration kPreviousTokenLives = absl::Hours(1);
 constexpr double kMostShare = 1000;
 constexpr int kMostPriority = 1000;
 
-v1::Principal ToProto(const store::Principal& principal) {
+v1::Principal PrincipalToProto(const store::Principal& principal) {
   v1::Principal out;
   out.set_name(principal.name);
   out.set_role(principal.role);
@@ -136,7 +136,7 @@ absl::Status AdminService::DoWhoAmI(const grpc::ServerContext& context,
   PELAB_ASSIGN_OR_RETURN(const access::Caller caller, parts_.gate.CallerOf(context));
   if (caller.name.empty()) return absl::OkStatus();
   for (const store::Principal& principal : parts_.gate.principals().All()) {
-    if (principal.name == caller.name) *response.mutable_principal() = ToProto(principal);
+    if (principal.name == caller.name) *response.mutable_principal() = PrincipalToProto(principal);
   }
   // One that is not stored: whoever has the token of --token-file.
   response.mutable_principal()->set_name(caller.name);
@@ -209,7 +209,7 @@ absl::Status AdminService::DoAdd(const grpc::ServerContext& context,
     response.clear_token();
     return stored.status();
   }
-  *response.mutable_principal() = ToProto(*stored);
+  *response.mutable_principal() = PrincipalToProto(*stored);
   return absl::OkStatus();
 }
 
@@ -217,7 +217,7 @@ absl::Status AdminService::DoList(v1::ListPrincipalsResponse& response) {
   PELAB_ASSIGN_OR_RETURN(const auto reader, parts_.readers.Take());
   PELAB_ASSIGN_OR_RETURN(const auto uses, reader->UseOfPrincipals());
   for (const store::Principal& principal : parts_.gate.principals().All()) {
-    v1::Principal& out = *response.add_principals() = ToProto(principal);
+    v1::Principal& out = *response.add_principals() = PrincipalToProto(principal);
     const auto use = uses.find(principal.name);
     if (use == uses.end()) continue;
     out.set_gpu_seconds_used(use->second.gpu_seconds);
@@ -242,7 +242,7 @@ absl::Status AdminService::DoChange(const grpc::ServerContext& context,
                                    .other_operator = parts_.gate.principals().has_shared(),
                                    .now = Now()},
             caller, "Admin/ChangePrincipal", Shorten(request.name(), 80)));
-  response = ToProto(stored);
+  response = PrincipalToProto(stored);
   return absl::OkStatus();
 }
 
@@ -263,7 +263,7 @@ absl::Status AdminService::DoRotate(const grpc::ServerContext& context,
   PELAB_ASSIGN_OR_RETURN(
       const store::Principal stored,
       Store(std::move(write), caller, "Admin/RotateToken", Shorten(request.name(), 80)));
-  *response.mutable_principal() = ToProto(stored);
+  *response.mutable_principal() = PrincipalToProto(stored);
   response.set_token(token);
   return absl::OkStatus();
 }

@@ -221,42 +221,45 @@ PELAB_INLINE void Unpack(const float* from, std::int64_t from_stride, std::int64
   });
 }
 
-// The two halves of x and y interleaved, like a perfect shuffle of cards.
-template <class Floats>
-struct Dealt {
-  Floats low, high;
-};
-template <class Floats>
-PELAB_INLINE Dealt<Floats> Deal(const Floats& x, const Floats& y) {
-  if constexpr (kHasHalves<Floats>) {
-    const auto low = Deal(x.low, y.low), high = Deal(x.high, y.high);
-    return {{low.low, low.high}, {high.low, high.high}};
-  } else {
-    constexpr int kCount = sizeof(Floats) / sizeof(float);
-    return {Shuffled(x, y, [](int i) PELAB_INLINE_LAMBDA { return i / 2 + i % 2 * kCount; }),
-            Shuffled(x, y, [](int i) PELAB_INLINE_LAMBDA {
-              return kCount / 2 + i / 2 + i % 2 * kCount;
-            })};
-  }
+// The lower or the upper halves of x and y interleaved, like a perfect shuffle of cards.
+template <class Vector>
+PELAB_INLINE Vector DealLower(const Vector& x, const Vector& y) {
+  constexpr int kCount = kLanesOf<Vector>;
+  return Shuffled(x, y, [](int i) PELAB_INLINE_LAMBDA { return i / 2 + i % 2 * kCount; });
+}
+template <class Vector>
+PELAB_INLINE Vector DealUpper(const Vector& x, const Vector& y) {
+  constexpr int kCount = kLanesOf<Vector>;
+  return Shuffled(
+      x, y, [](int i) PELAB_INLINE_LAMBDA { return kCount / 2 + i / 2 + i % 2 * kCount; });
 }
 
-// A square block of as many rows as a vector has lanes. Each round interleaves the first and the
-// second half of the rows.
+// A square block of as many rows as a vector has lanes, register by register. Each round
+// interleaves the first and the second half of the rows.
 template <class Vector>
 PELAB_INLINE void TransposeBlock(const float* from, std::int64_t from_stride, float* to,
                                  std::int64_t to_stride) {
   constexpr std::int64_t kCount = kLanesOf<Vector>;
-  Vector rows[kCount], dealt[kCount];
-  for (std::int64_t r = 0; r < kCount; ++r) rows[r] = Load<Vector>(from + r * from_stride);
-  for (std::int64_t round = 1; round < kCount; round *= 2) {
-    for (std::int64_t r = 0; r < kCount / 2; ++r) {
-      const Dealt<Vector> two = Deal(rows[r], rows[r + kCount / 2]);
-      dealt[2 * r] = two.low;
-      dealt[2 * r + 1] = two.high;
+  if constexpr (kHasHalves<Vector>) {
+    using Half = typename HalfOf<Vector>::Type;
+    for (std::int64_t i = 0; i < kCount; i += kCount / 2) {
+      for (std::int64_t j = 0; j < kCount; j += kCount / 2) {
+        TransposeBlock<Half>(from + i * from_stride + j, from_stride, to + j * to_stride + i,
+                             to_stride);
+      }
     }
-    for (std::int64_t r = 0; r < kCount; ++r) rows[r] = dealt[r];
+  } else {
+    Vector rows[kCount], dealt[kCount];
+    for (std::int64_t r = 0; r < kCount; ++r) rows[r] = Load<Vector>(from + r * from_stride);
+    for (std::int64_t round = 1; round < kCount; round *= 2) {
+      for (std::int64_t r = 0; r < kCount / 2; ++r) {
+        dealt[2 * r] = DealLower(rows[r], rows[r + kCount / 2]);
+        dealt[2 * r + 1] = DealUpper(rows[r], rows[r + kCount / 2]);
+      }
+      for (std::int64_t r = 0; r < kCount; ++r) rows[r] = dealt[r];
+    }
+    for (std::int64_t r = 0; r < kCount; ++r) Store(rows[r], to + r * to_stride);
   }
-  for (std::int64_t r = 0; r < kCount; ++r) Store(rows[r], to + r * to_stride);
 }
 
 // The first `width` rows of `to` (n, m) = from^T (m, n), where m and n are multiples of 16; the
