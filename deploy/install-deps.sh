@@ -30,9 +30,10 @@ tests=(
   python3-pip python3-setuptools python3-venv python3-wheel     # its wheel
 )
 # The pages' scripts are bundled at build time. Node from elsewhere does as well, and Debian's would
-# clash with it.
-if ! command -v npm >/dev/null || ! command -v node >/dev/null; then
-  packages+=(nodejs npm)
+# clash with it. npm, which is 330 packages in Debian, gets what tests and lint need alone.
+command -v npm >/dev/null || tests+=(npm)
+if ! command -v node >/dev/null; then
+  packages+=(nodejs)
 elif [ "$(node -p 'process.versions.node.split(".")[0]')" -lt 18 ]; then
   echo "install-deps.sh: $(command -v node) is Node.js $(node --version); 18 or newer is needed" >&2
   exit 1
@@ -68,7 +69,7 @@ install-deps.sh: this is not Debian. Please install:
     utf8proc 2.8, libzip 1.7
   SQLite 3.40, SQLiteCpp 3.2, spdlog 1.10, yaml-cpp 0.7, nlohmann-json 3.11,
     CLI11 2.1, toml++ 3.3
-  Node.js 18 with npm (for the charts of reports and pages)
+  Node.js 18 (for the charts of reports and pages); npm (for tests and lint)
   GoogleTest 1.12, numpy 1.21, PyYAML 5.4; optionally libfaketime, iproute2 and chromium (for the
     tests)
   for Python 3.11: grpcio 1.51, protobuf 4.21, pandas 1.5, scipy 1.10, pip, setuptools, wheel,
