@@ -64,7 +64,6 @@ DB ?= build/demo/pelab.db
 deps:
 	@deploy/install-deps.sh
 
-# `make demo` on a new machine leaves the tests out, and what they need to be installed.
 configured: deps
 	@{ grep -qs '^PELAB_WITH_TESTS:BOOL=ON' $(BUILD)/CMakeCache.txt && \
 	  [ ! CMakePresets.json -nt $(BUILD)/build.ninja ]; } || \
@@ -73,11 +72,9 @@ configured: deps
 build: configured
 	cmake --build $(BUILD) -j $(JOBS)
 
-PROGRAMS := pelab pelab-server pelab-worker pelab-trainer
+# On a new machine it leaves the tests out, and what they need to be installed.
 demo:
-	@deploy/install-deps.sh --programs
-	@[ -e $(BUILD)/build.ninja ] || cmake --preset $(PRESET) -DPELAB_WITH_TESTS=OFF
-	cmake --build $(BUILD) -j $(JOBS) --target $(PROGRAMS)
+	@deploy/build-programs.sh $(BUILD) $(PRESET) $(JOBS)
 	@mkdir -p $(dir $(DB))
 	$(BUILD)/bin/pelab run docs/sweeps/quick.yaml --db $(DB)
 

@@ -10,6 +10,7 @@
 #   deploy/install-deps.sh --oci       also what `make oci` makes images with, and their check
 #   deploy/install-deps.sh --slurm     also Slurm, for `make slurm`
 #   deploy/install-deps.sh --bench     also PyTorch, against which `make bench-train` measures
+#   deploy/install-deps.sh --check     installs nothing; exit status 1 if something is missing
 #
 # On other systems it prints what to install, and which versions, and exits 1.
 set -euo pipefail
@@ -41,6 +42,7 @@ fi
 # Without OpenBLAS LibTorch may get the slow reference BLAS.
 torch=(libtorch-dev libopenblas0-openmp)
 torch_tests=(python3-torch)  # tests write encodings of their own with it
+check=no
 for argument in "$@"; do
   case $argument in
     --programs) tests=() torch_tests=() ;;
@@ -50,11 +52,12 @@ for argument in "$@"; do
     --deb) packages+=(dpkg-dev help2man) ;;
     --oci) packages+=(mmdebstrap umoci skopeo uidmap) ;;
     --bench) packages+=(python3-torch) ;;
+    --check) check=yes ;;
     --slurm) packages+=(slurmctld slurmd slurm-client munge procps) ;;
-    -h | --help) sed -n '2,14s/^# \{0,1\}//p' "$0"; exit 0 ;;
+    -h | --help) sed -n '2,15s/^# \{0,1\}//p' "$0"; exit 0 ;;
     *)
       echo "install-deps.sh: unknown argument \"$argument\";" \
-        "known: --programs, --no-torch, --lint, --fuzz, --deb, --oci, --slurm, --bench" >&2
+        "known: --programs, --no-torch, --lint, --fuzz, --deb, --oci, --slurm, --bench, --check" >&2
       exit 2 ;;
   esac
 done
@@ -87,6 +90,7 @@ for package in "${packages[@]}"; do
   grep -qxF -- "$package" <<<"$installed" || missing+=("$package")
 done
 [ ${#missing[@]} -gt 0 ] || exit 0
+[ "$check" = no ] || exit 1
 
 as_root=()
 if [ "$(id -u)" -ne 0 ]; then

@@ -2,7 +2,7 @@
 // use into DIR/node_modules, as `npm ci --ignore-scripts` does, for systems without npm (in Debian
 // it is 330 packages). Each must have the bytes whose SHA-512 the lock file says; no script of a
 // package is run. The registry is that of NPM_CONFIG_REGISTRY, or npm's own. Exit status 1 and a
-// sentence on standard error if anything is wrong.
+// sentence on standard error if anything is wrong; nothing is left in DIR then.
 import { execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { mkdirSync, readFileSync, rmSync } from 'node:fs';
@@ -48,7 +48,11 @@ async function install(path, entry, folder) {
                { input: bytes });
 }
 
-const [lock, folder] = process.argv.slice(2);
+const [lock, folder, ...rest] = process.argv.slice(2);
+if (folder === undefined || rest.length > 0) {
+  console.error('usage: node fetch_packages.mjs LOCK DIR');
+  process.exit(2);
+}
 try {
   rmSync(join(folder, PREFIX), { recursive: true, force: true });
   for (const [path, entry] of Object.entries(JSON.parse(readFileSync(lock, 'utf8')).packages)) {
