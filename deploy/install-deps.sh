@@ -29,6 +29,9 @@ tests=(
   chromium  # pages are opened by their tests
   python3-grpcio python3-pandas python3-protobuf python3-scipy  # the Python package and its tests
   python3-pip python3-setuptools python3-venv python3-wheel     # its wheel
+  # SciPy asks for the development files of some BLAS. apt-get would take those of an OpenBLAS with
+  # threads of its own, which Debian then prefers to the one below: trainers could not be forked.
+  libblas-dev
 )
 # The pages' scripts are bundled at build time. Node from elsewhere does as well, and Debian's would
 # clash with it. npm, which is 330 packages in Debian, gets what tests and lint need alone.
