@@ -1,6 +1,6 @@
 # cmake -DNPM=… -DNODE=… -DSOURCE=core/pages -DTARGET=DIR -P: the locked packages into
-# DIR/node_modules; DIR/installed marks that it succeeded. No script of a package is run. NPM may not
-# exist (NOTFOUND); it knows proxies, registries and caches that fetch_packages.mjs does not.
+# DIR/node_modules; DIR/installed marks that it succeeded. No script of a package is run. NPM may be
+# NOTFOUND; npm knows proxies, registries and caches that fetch_packages.mjs does not.
 file(MAKE_DIRECTORY ${TARGET})
 file(REMOVE ${TARGET}/installed)
 file(COPY ${SOURCE}/package.json ${SOURCE}/package-lock.json DESTINATION ${TARGET})

@@ -230,8 +230,8 @@ PELAB_INLINE Vector DealLower(const Vector& x, const Vector& y) {
 template <class Vector>
 PELAB_INLINE Vector DealUpper(const Vector& x, const Vector& y) {
   constexpr int kCount = kLanesOf<Vector>;
-  return Shuffled(
-      x, y, [](int i) PELAB_INLINE_LAMBDA { return kCount / 2 + i / 2 + i % 2 * kCount; });
+  return Shuffled(x, y,
+                  [](int i) PELAB_INLINE_LAMBDA { return kCount / 2 + i / 2 + i % 2 * kCount; });
 }
 
 // A square block of as many rows as a vector has lanes, register by register. Each round
