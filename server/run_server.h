@@ -3,8 +3,9 @@
 
 namespace pelab {
 
-// What main does. Returns the exit status: 1 if the coordinator could not start, 2 if the command
-// line is wrong or asks for what cannot be. Call it once, before other threads exist.
+// RunServer is all of main. It returns the exit status: 0 after a request to end, 2 if the command
+// line is wrong or asks for what cannot be, 1 after other errors. It may be called once, before
+// other threads exist.
 int RunServer(int argc, char** argv);
 
 }  // namespace pelab

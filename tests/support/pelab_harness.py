@@ -48,13 +48,15 @@ train: {{epochs: {epochs}, batch_size: 64, lr: 1e-3}}
 
 
 def wait_until(condition, timeout, what):
-    """Polls `condition` until it is true and returns its value."""
+    """Polls `condition` until it is true and returns its value. `what` is a text, or a function
+    that returns one when the time is over."""
     deadline = time.monotonic() + timeout
     while True:
         value = condition()
         if value:
             return value
         if time.monotonic() > deadline:
+            what = what() if callable(what) else what
             raise AssertionError(f"gave up after {timeout} s waiting for {what}")
         time.sleep(0.02)
 
@@ -177,8 +179,8 @@ class Case(unittest.TestCase):
 
     def wait_finished(self, jobs, timeout=120):
         wait_until(lambda: self.states().get("succeeded", 0) == jobs, timeout,
-                   f"{jobs} jobs to succeed; states {self.states()}, attempts " +
-                   str(self.query("SELECT * FROM v_attempts")))
+                   lambda: f"{jobs} jobs to succeed; states {self.states()}, attempts "
+                           f"{self.query('SELECT * FROM v_attempts')}\n{self.logs()}")
 
     def same_after_kills(self, sweep, jobs):
         """Trains the sweep undisturbed. Then trains it again on two workers, where the coordinator
