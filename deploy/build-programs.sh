@@ -5,6 +5,7 @@
 #
 #   deploy/build-programs.sh FOLDER PRESET JOBS
 set -euo pipefail
+[ $# -eq 3 ] || { echo "usage: deploy/build-programs.sh FOLDER PRESET JOBS" >&2; exit 2; }
 folder=$1 preset=$2 jobs=$3
 install=$(dirname "$0")/install-deps.sh
 

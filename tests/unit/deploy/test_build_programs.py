@@ -92,6 +92,11 @@ class BuildPrograms(unittest.TestCase):
         self.assertEqual(self.build()[0], 0)
         self.assertEqual(self.calls(), [self.configure(), f"--build B -j 2 --target {PROGRAMS}"])
 
+    def test_usage(self):
+        said = subprocess.run([SCRIPT, self.folder], capture_output=True, text=True, timeout=60)
+        self.assertEqual((said.returncode, said.stderr),
+                         (2, "usage: deploy/build-programs.sh FOLDER PRESET JOBS\n"))
+
     def test_a_folder_that_is_configured(self):
         (self.state / "installed").write_text("all\n")
         (self.folder / "build.ninja").touch()
