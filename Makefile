@@ -104,9 +104,7 @@ slurm: build
 	PELAB_BIN=$(BUILD)/bin PYTHONDONTWRITEBYTECODE=1 python3 tests/slurm/test_scale.py -v
 
 # Threads are the coordinator's and the agent's. A test of the store alone has one thread.
-TSAN_TESTS := core_base_test core_rpc_test sched_test writer_test artifact_files_test \
-  rpc_contract_test http_contract_test http_test agent_test agent_daemon_test trace_test \
-  turns_test worker_session_test
+TSAN_TESTS := core_threads_test server_test worker_test coordinator_contract_test
 TSAN := pelab-server pelab-worker $(TSAN_TESTS)
 space := $(subst ,, )
 test-sanitize: build

@@ -196,6 +196,13 @@ function(pelab_test name)
   endif()
 endfunction()
 
+# pelab_test_part(NAME SOURCES… DEPS…): cases of another folder for the program NAME.
+function(pelab_test_part name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;DEPS" ${ARGN})
+  target_sources(${name} PRIVATE ${ARG_SOURCES})
+  target_link_libraries(${name} PRIVATE ${ARG_DEPS})
+endfunction()
+
 # pelab_never_links(NAME OTHERS…): configuring fails where one of OTHERS is among the libraries of
 # NAME, however far. An archive of a group brings all of its members along, except to NAME itself: a
 # member is held to what it says that it links.

@@ -12,6 +12,7 @@
 #include "tests/fuzz/fuzz.h"
 #include "tests/fuzz/violations.h"
 
+namespace pelab::document_fuzz {
 namespace {
 
 using namespace pelab::experiment;
@@ -63,7 +64,7 @@ void CheckAdditions(const std::string& text) {
 
 }  // namespace
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+PELAB_FUZZ_TARGET(document) {
   const std::string text(reinterpret_cast<const char*>(data), size);
   const SweepResult result = ParseSweep(text);
   Require(result.sweep.has_value() == result.violations.empty(), "either a sweep or violations");
@@ -81,3 +82,5 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   CheckViolations(document.violations);
   return 0;
 }
+
+}  // namespace pelab::document_fuzz

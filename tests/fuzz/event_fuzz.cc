@@ -22,9 +22,9 @@
 #include "tests/fuzz/quiet.h"
 #include "tests/support/one_thread_world.h"
 
+namespace pelab::event_fuzz {
 namespace {
 
-using namespace pelab;  // NOLINT(google-build-using-namespace)
 using fuzz::Require;
 
 constexpr char kDocument[] =
@@ -118,7 +118,7 @@ class Coordinator {
 
 }  // namespace
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+PELAB_FUZZ_TARGET(event) {
   if (size == 0) return 0;
   Coordinator coordinator;
   const auto session = coordinator.Connect();
@@ -138,3 +138,5 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   coordinator.RequireSound();
   return 0;
 }
+
+}  // namespace pelab::event_fuzz

@@ -12,8 +12,6 @@
 #include "absl/strings/string_view.h"
 #include "core/base/utf8.h"
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size);
-
 namespace pelab::fuzz {
 
 // Ends the process if a promise is broken; libFuzzer then keeps the input.
@@ -75,4 +73,24 @@ class Input {
   std::string_view rest_;
 };
 
+#ifndef PELAB_LIBFUZZER
+using InputFunction = int (*)(const std::uint8_t* data, std::size_t size);
+
+// Makes the target `name` known to replay.cc. Returns true.
+bool AddTarget(const char* name, InputFunction function);
+#endif
+
 }  // namespace pelab::fuzz
+
+// PELAB_FUZZ_TARGET(name) {…} is what a target does with an input: `size` bytes at `data`. It
+// returns 0. The preset `fuzz` makes a program of each target, whose function libFuzzer calls. All
+// other builds have the targets in one program, by their names.
+#ifdef PELAB_LIBFUZZER
+#define PELAB_FUZZ_TARGET(name) \
+  extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size)
+#else
+#define PELAB_FUZZ_TARGET(name)                                                \
+  static int TryInput(const std::uint8_t* data, std::size_t size);             \
+  static const bool target_is_known = pelab::fuzz::AddTarget(#name, TryInput); \
+  static int TryInput(const std::uint8_t* data, std::size_t size)
+#endif

@@ -23,9 +23,9 @@
 #include "tests/fuzz/quiet.h"
 #include "tests/fuzz/small_database.h"
 
+namespace pelab::http_fuzz {
 namespace {
 
-using namespace pelab;  // NOLINT(google-build-using-namespace)
 using fuzz::Require;
 
 constexpr char kToken[] = "0123456789abcdef0123456789abcdef";
@@ -155,10 +155,12 @@ bool AsksForEvents(std::string_view request) {
 
 }  // namespace
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+PELAB_FUZZ_TARGET(http) {
   static const Pages pages;
   const std::string_view request(reinterpret_cast<const char*>(data), size);
   if (AsksForEvents(request)) return 0;
   CheckAnswer(Exchange(pages.port(), request));
   return 0;
 }
+
+}  // namespace pelab::http_fuzz

@@ -21,9 +21,9 @@
 #include "tests/fuzz/quiet.h"
 #include "tests/fuzz/small_database.h"
 
+namespace pelab::import_fuzz {
 namespace {
 
-using namespace pelab;  // NOLINT(google-build-using-namespace)
 using fuzz::Require;
 
 constexpr int kMostSteps = 2000;  // of SQLite's machine, in hundreds
@@ -185,7 +185,7 @@ void ImportAll(const std::string& path) {
 
 }  // namespace
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+PELAB_FUZZ_TARGET(import) {
   static const TempDir directory;
   const std::string path = directory / "foreign.db";
   MakeForeign(fuzz::Input(data, size), path);
@@ -193,3 +193,5 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   ImportAll(path);
   return 0;
 }
+
+}  // namespace pelab::import_fuzz

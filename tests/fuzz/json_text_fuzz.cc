@@ -5,6 +5,7 @@
 #include "core/base/json_text.h"
 #include "tests/fuzz/fuzz.h"
 
+namespace pelab::json_text_fuzz {
 namespace {
 
 using pelab::fuzz::Require;
@@ -41,7 +42,7 @@ void CheckNumbers(const Json& json) {
 
 }  // namespace
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+PELAB_FUZZ_TARGET(json_text) {
   const std::string_view text(reinterpret_cast<const char*>(data), size);
   const Json json = pelab::ParseJson(text);
   Require(pelab::IsJson(text) == !json.is_discarded(), "IsJson and ParseJson agree");
@@ -58,3 +59,5 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   CheckNumbers(json);
   return 0;
 }
+
+}  // namespace pelab::json_text_fuzz

@@ -6,9 +6,9 @@
 #include "tests/fuzz/fuzz.h"
 #include "tests/support/temp_dir.h"
 
+namespace pelab::own_fuzz {
 namespace {
 
-using namespace pelab;  // NOLINT(google-build-using-namespace)
 using fuzz::Require;
 
 void CheckEncoding(const experiment::OwnEncoding& encoding) {
@@ -38,7 +38,7 @@ void CheckFile(std::string_view text) {
 
 }  // namespace
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+PELAB_FUZZ_TARGET(own) {
   const std::string_view text(reinterpret_cast<const char*>(data), size);
   const experiment::OwnEncodingResult read = experiment::ParseOwnEncoding(text);
   if (read.problem.empty()) {
@@ -49,3 +49,5 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   CheckFile(text);
   return 0;
 }
+
+}  // namespace pelab::own_fuzz

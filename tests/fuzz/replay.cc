@@ -1,24 +1,31 @@
-// Stands in for libFuzzer in builds without clang: gives the target each input of its corpus once.
+// Stands in for libFuzzer in builds without clang: gives a target each input of its corpus once.
 //
-//   where_fuzz tests/fuzz/corpus/where    or    where_fuzz FILE…
+//   fuzz_replay where tests/fuzz/corpus/where    or    fuzz_replay where FILE…
 #include <algorithm>
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
 #include <iostream>
 #include <iterator>
+#include <map>
 #include <string>
 #include <vector>
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size);
+#include "tests/fuzz/fuzz.h"
 
+namespace pelab::fuzz {
 namespace {
 
 namespace fs = std::filesystem;
 
+std::map<std::string, InputFunction>& Targets() {
+  static auto& targets = *new std::map<std::string, InputFunction>;
+  return targets;
+}
+
 std::vector<fs::path> Inputs(int argc, char** argv) {
   std::vector<fs::path> inputs;
-  for (int i = 1; i < argc; ++i) {
+  for (int i = 2; i < argc; ++i) {
     if (!fs::is_directory(argv[i])) {
       inputs.emplace_back(argv[i]);
       continue;
@@ -31,8 +38,20 @@ std::vector<fs::path> Inputs(int argc, char** argv) {
 
 }  // namespace
 
-int main(int argc, char** argv) {
+bool AddTarget(const char* name, InputFunction function) {
+  return Targets().emplace(name, function).second;
+}
+
+int Replay(int argc, char** argv) {
   const std::vector<fs::path> inputs = Inputs(argc, argv);
+  const auto target = argc > 1 ? Targets().find(argv[1]) : Targets().end();
+  if (target == Targets().end() || inputs.empty()) {
+    std::cerr << "usage: " << argv[0] << " TARGET DIRECTORY|FILE…, with at least one input\n"
+              << "targets:";
+    for (const auto& [name, function] : Targets()) std::cerr << " " << name;
+    std::cerr << "\n";
+    return 2;
+  }
   for (const fs::path& path : inputs) {
     std::ifstream file(path, std::ios::binary);
     if (!file) {
@@ -42,9 +61,11 @@ int main(int argc, char** argv) {
     const std::string input{std::istreambuf_iterator<char>(file), {}};
     // The last line before a crash names the input.
     std::cout << path.filename().string() << std::endl;
-    LLVMFuzzerTestOneInput(reinterpret_cast<const std::uint8_t*>(input.data()), input.size());
+    target->second(reinterpret_cast<const std::uint8_t*>(input.data()), input.size());
   }
-  if (!inputs.empty()) return 0;
-  std::cerr << "usage: " << argv[0] << " DIRECTORY|FILE…: there is no input\n";
-  return 2;
+  return 0;
 }
+
+}  // namespace pelab::fuzz
+
+int main(int argc, char** argv) { return pelab::fuzz::Replay(argc, argv); }

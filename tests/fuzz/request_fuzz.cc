@@ -16,9 +16,9 @@
 #include "tests/fuzz/services.h"
 #include "tests/fuzz/small_database.h"
 
+namespace pelab::request_fuzz {
 namespace {
 
-using namespace pelab;  // NOLINT(google-build-using-namespace)
 using fuzz::Require;
 using service::AllocationsService;
 using service::ClaimsService;
@@ -155,7 +155,7 @@ void RequireSound(const std::string& path) {
 
 }  // namespace
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+PELAB_FUZZ_TARGET(request) {
   static const fuzz::SmallDatabase original;
   static const TempDir directory;
   const std::string path = directory / "pelab.db";
@@ -178,3 +178,5 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   RequireSound(path);
   return 0;
 }
+
+}  // namespace pelab::request_fuzz

@@ -8,9 +8,9 @@
 #include "tests/support/temp_dir.h"
 #include "worker/agent/checkpoint_file.h"
 
+namespace pelab::safetensors_fuzz {
 namespace {
 
-using namespace pelab;  // NOLINT(google-build-using-namespace)
 using fuzz::Require;
 
 std::uint64_t ElementBytes(DType dtype) {
@@ -77,7 +77,7 @@ void CheckAgent(std::string_view text) {
 }  // namespace
 
 // The header's length is made right if the first byte says so, because a mutation rarely keeps it.
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+PELAB_FUZZ_TARGET(safetensors) {
   fuzz::Input input(data, size);
   std::string text;
   if (input.Number(1) != 0) {
@@ -98,3 +98,5 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   CheckAgent(text);
   return 0;
 }
+
+}  // namespace pelab::safetensors_fuzz

@@ -13,6 +13,7 @@
 #include "tests/fuzz/fuzz.h"
 #include "tests/fuzz/violations.h"
 
+namespace pelab::sheet_fuzz {
 namespace {
 
 using namespace pelab::claims;
@@ -71,7 +72,7 @@ void CheckBound(const BoundSheet& sheet) {
 
 }  // namespace
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+PELAB_FUZZ_TARGET(sheet) {
   const std::string text(reinterpret_cast<const char*>(data), size);
   const SheetResult read = ReadSheet(text);
   Require(read.sheet.has_value() == read.violations.empty(), "either a sheet or violations");
@@ -87,3 +88,5 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   if (result.bound && result.bound->configurations.size() < 64) CheckBound(*result.bound);
   return 0;
 }
+
+}  // namespace pelab::sheet_fuzz

@@ -7,9 +7,9 @@
 #include "tests/support/temp_dir.h"
 #include "worker/agent/spool.h"
 
+namespace pelab::spool_fuzz {
 namespace {
 
-using namespace pelab;  // NOLINT(google-build-using-namespace)
 using fuzz::Require;
 
 // CRC-32C bit by bit, from its definition in RFC 3720, appendix B.4.
@@ -55,7 +55,7 @@ std::uint64_t ReadAll(const agent::Spool& spool, std::uint64_t after) {
 
 }  // namespace
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+PELAB_FUZZ_TARGET(spool) {
   static const TempDir directory;
   const std::string path = directory / "spool";
   std::ofstream(path, std::ios::binary | std::ios::trunc) << FileOf(fuzz::Input(data, size));
@@ -84,3 +84,5 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   Require((*again)->file_bytes() == std::filesystem::file_size(path), "nothing of it is cut off");
   return 0;
 }
+
+}  // namespace pelab::spool_fuzz

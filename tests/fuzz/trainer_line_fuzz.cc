@@ -13,9 +13,9 @@
 #include "worker/agent/line_splitter.h"
 #include "worker/agent/trainer_trace.h"
 
+namespace pelab::trainer_line_fuzz {
 namespace {
 
-using namespace pelab;  // NOLINT(google-build-using-namespace)
 using fuzz::Require;
 
 constexpr char kParameters[] = R"({"data":"test","max_examples":0})";
@@ -66,7 +66,7 @@ void RequireSound(const v1::Finished& finished) {
 }  // namespace
 
 // The first byte chooses into what pieces the pipe cuts the output.
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+PELAB_FUZZ_TARGET(trainer_line) {
   static const v1::Assignment& assignment = *new v1::Assignment(MakeAssignment());
   fuzz::Input input(data, size);
   const std::size_t piece = 1 + input.Number(1) * 8;
@@ -97,3 +97,5 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   }
   return 0;
 }
+
+}  // namespace pelab::trainer_line_fuzz

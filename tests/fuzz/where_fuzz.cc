@@ -6,9 +6,9 @@
 #include "tests/fuzz/quiet.h"
 #include "tests/fuzz/small_database.h"
 
+namespace pelab::where_fuzz {
 namespace {
 
-using namespace pelab;  // NOLINT(google-build-using-namespace)
 using fuzz::Require;
 
 db::Reader& TheReader() {
@@ -19,7 +19,7 @@ db::Reader& TheReader() {
 
 }  // namespace
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+PELAB_FUZZ_TARGET(where) {
   const std::string text(reinterpret_cast<const char*>(data), size);
   const auto compiled = db::CompileWhere(text);
   const auto fields = db::FieldsOfWhere(text);
@@ -42,3 +42,5 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   Require(TheReader().ListCurves(curves).ok() == jobs.ok(), "every list takes the condition");
   return 0;
 }
+
+}  // namespace pelab::where_fuzz

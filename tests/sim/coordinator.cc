@@ -447,10 +447,10 @@ void Coordinator::Analyze(std::int64_t sweep_id, std::vector<store::Analysis> an
 
 // Queries --------------------------------------------------------------------------------------
 
-std::int64_t Coordinator::Number(const char* sql, std::int64_t argument) {
-  SQLite::Statement row(process_->store->database().connection(), sql);
-  if (row.getBindParameterCount() != 0) row.bind(1, argument);
-  return row.executeStep() ? row.getColumn(0).getInt64() : 0;
+std::int64_t Coordinator::Number(const char* sql, std::optional<std::int64_t> argument) {
+  store::Database& database = process_->store->database();
+  store::Query row = argument ? database.Run(sql, *argument) : database.Run(sql);
+  return row.Step() ? row.Int(0) : 0;
 }
 
 bool Coordinator::Quiet() {
@@ -458,18 +458,17 @@ bool Coordinator::Quiet() {
   return Number(
              "SELECT (SELECT count(*) FROM sweeps WHERE state IN ('expanding', 'active')) + "
              "(SELECT count(*) FROM jobs WHERE state IN ('queued', 'assigned', 'running')) + "
-             "(SELECT count(*) FROM attempts WHERE outcome IS NULL)",
-             0) == 0;
+             "(SELECT count(*) FROM attempts WHERE outcome IS NULL)") == 0;
 }
 
 std::string Coordinator::Stuck() {
   if (!process_) return "no coordinator runs";
   return absl::StrCat(
-      Number("SELECT count(*) FROM sweeps WHERE state IN ('expanding', 'active')", 0), " sweeps, ",
-      Number("SELECT count(*) FROM jobs WHERE state = 'queued'", 0), " jobs that are queued, ",
-      Number("SELECT count(*) FROM jobs WHERE state IN ('assigned', 'running')", 0),
+      Number("SELECT count(*) FROM sweeps WHERE state IN ('expanding', 'active')"), " sweeps, ",
+      Number("SELECT count(*) FROM jobs WHERE state = 'queued'"), " jobs that are queued, ",
+      Number("SELECT count(*) FROM jobs WHERE state IN ('assigned', 'running')"),
       " that are assigned or run and ",
-      Number("SELECT count(*) FROM attempts WHERE outcome IS NULL", 0), " attempts are open");
+      Number("SELECT count(*) FROM attempts WHERE outcome IS NULL"), " attempts are open");
 }
 
 std::int64_t Coordinator::JobOf(std::int64_t sweep_id, std::uint64_t index) {
@@ -484,7 +483,7 @@ std::int64_t Coordinator::JobOf(std::int64_t sweep_id, std::uint64_t index) {
 }
 
 std::int64_t Coordinator::Attempts() {
-  return Number("SELECT coalesce(max(attempt_id), 0) FROM attempts", 0);
+  return Number("SELECT coalesce(max(attempt_id), 0) FROM attempts");
 }
 
 std::size_t Coordinator::SlotsUsedAfter(std::int64_t attempt_id) {

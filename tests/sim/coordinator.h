@@ -114,7 +114,7 @@ class Coordinator {
                     Answer answer);
   void Append(store::Write write, std::function<void(const store::WriteResult&)> then,
               Answer answer);
-  std::int64_t Number(const char* sql, std::int64_t argument);
+  std::int64_t Number(const char* sql, std::optional<std::int64_t> argument = std::nullopt);
 
   World& world_;
   Ledger& ledger_;

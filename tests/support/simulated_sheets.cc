@@ -10,7 +10,7 @@
 #include "core/stats/e_value.h"
 #include "core/stats/seeds.h"
 
-namespace pelab::testing {
+namespace pelab::testing_support {
 namespace {
 
 constexpr double kRate = 0.05;
@@ -122,4 +122,4 @@ double Median(std::vector<int> values) {
   return (values[(values.size() - 1) / 2] + values[values.size() / 2]) / 2.0;
 }
 
-}  // namespace pelab::testing
+}  // namespace pelab::testing_support

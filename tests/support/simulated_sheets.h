@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-namespace pelab::testing {
+namespace pelab::testing_support {
 
 // A sheet has 40 claims "cell i is above cell 0". All share cell 0, so that their observations
 // depend on one another. For 20 of them both cells have the same distribution: P(D > 0) = 1/2, and
@@ -32,4 +32,4 @@ int SeedsUntilDecided(double success, int most, std::uint64_t seed);
 
 double Median(std::vector<int> values);
 
-}  // namespace pelab::testing
+}  // namespace pelab::testing_support

@@ -11,7 +11,7 @@
 #include "core/stats/seeds.h"
 #include "tests/support/simulated_sheets.h"
 
-namespace pelab::testing {
+namespace pelab::testing_support {
 namespace {
 
 struct Row {
@@ -59,9 +59,9 @@ void PrintSeedsUntilDecided() {
 }
 
 }  // namespace
-}  // namespace pelab::testing
+}  // namespace pelab::testing_support
 
 int main(int argc, char** argv) {
-  pelab::testing::PrintFalseDiscoveries(argc > 1 ? std::atoi(argv[1]) : 10000);
-  pelab::testing::PrintSeedsUntilDecided();
+  pelab::testing_support::PrintFalseDiscoveries(argc > 1 ? std::atoi(argv[1]) : 10000);
+  pelab::testing_support::PrintSeedsUntilDecided();
 }

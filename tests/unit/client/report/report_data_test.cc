@@ -5,19 +5,13 @@
 #include "client/report/html_data.h"
 #include "client/report/html_page.h"
 #include "core/results/cells.h"
+#include "tests/unit/client/report/report_fixture.h"
 #include "tests/unit/core/results/jobs_fixture.h"
 
 namespace pelab::client {
 namespace {
 
 using render::Json;
-
-ReportInput InputOf(std::vector<v1::JobRow> rows) {
-  ReportInput input;
-  input.jobs = results::JobList(std::move(rows));
-  input.cells = *results::BuildCells(input.jobs, "test_accuracy", {});
-  return input;
-}
 
 TEST(ReportCurves, AreMeansOverTheSeedsThatAreDone) {
   ReportInput input = InputOf({MakeJob(1, "rope", 0, kDone, 900), MakeJob(2, "rope", 1, kDone, 800),

@@ -6,19 +6,13 @@
 #include "core/experiment/canonical_json.h"
 #include "core/experiment/job.h"
 #include "core/results/cells.h"
+#include "tests/unit/client/report/report_fixture.h"
 #include "tests/unit/core/results/jobs_fixture.h"
 
 namespace pelab::client {
 namespace {
 
 using render::Json;
-
-ReportInput InputOf(std::vector<v1::JobRow> rows) {
-  ReportInput input;
-  input.jobs = results::JobList(std::move(rows));
-  input.cells = *results::BuildCells(input.jobs, "test_accuracy", {});
-  return input;
-}
 
 v1::JobRow WithSpec(std::int64_t id, const std::string& pe, const std::string& protocol,
                     const catalog::Values& set, const std::string& label) {

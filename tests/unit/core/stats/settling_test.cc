@@ -8,7 +8,7 @@
 #include "core/stats/seeds.h"
 #include "tests/support/simulated_sheets.h"
 
-namespace pelab::testing {
+namespace pelab::testing_support {
 namespace {
 
 TEST(SettlingTest, FewDecisionsAreFalseEvenAtTheWorstLook) {
@@ -38,4 +38,4 @@ TEST(SettlingTest, AClearClaimIsDecidedSoonAndAFairCoinHardlyEver) {
 }
 
 }  // namespace
-}  // namespace pelab::testing
+}  // namespace pelab::testing_support

@@ -11,7 +11,7 @@ namespace {
 using testing::IsEmpty;
 using testing::SizeIs;
 
-class PrincipalsTest : public SchedulerTest {
+class PrincipalLimitsTest : public SchedulerTest {
  protected:
   std::int64_t SubmitOf(const std::string& owner, const std::string& name, int jobs,
                         int priority = 0) {
@@ -84,7 +84,7 @@ class PrincipalsTest : public SchedulerTest {
   using Counts = std::map<std::string, int>;
 };
 
-TEST_F(PrincipalsTest, SharesDivideTheSlots) {
+TEST_F(PrincipalLimitsTest, SharesDivideTheSlots) {
   SetPrincipal("alice", {.share = 2});
   SetPrincipal("bob", {.share = 1});
   SubmitOf("bob", "b1", 20);
@@ -101,7 +101,7 @@ TEST_F(PrincipalsTest, SharesDivideTheSlots) {
   }
 }
 
-TEST_F(PrincipalsTest, AnotherShareCountsFromTheNextSlotOn) {
+TEST_F(PrincipalLimitsTest, AnotherShareCountsFromTheNextSlotOn) {
   SubmitOf("alice", "a", 20);
   SubmitOf("bob", "b", 20);
   const auto link = Connect("w", 4);
@@ -113,7 +113,7 @@ TEST_F(PrincipalsTest, AnotherShareCountsFromTheNextSlotOn) {
   EXPECT_EQ(CountByOwner(later), (Counts{{"alice", 3}, {"bob", 1}}));
 }
 
-TEST_F(PrincipalsTest, NobodyHasMoreSlotsThanAllowed) {
+TEST_F(PrincipalLimitsTest, NobodyHasMoreSlotsThanAllowed) {
   SetPrincipal("alice", {.max_slots = 2});
   SubmitOf("alice", "a1", 5, 9);
   SubmitOf("alice", "a2", 5);
@@ -129,7 +129,7 @@ TEST_F(PrincipalsTest, NobodyHasMoreSlotsThanAllowed) {
   EXPECT_EQ(CountByOwner(link->assignments)["bob"], 2) << "free slots are for others";
 }
 
-TEST_F(PrincipalsTest, PlansCountWhileTheyAreStored) {
+TEST_F(PrincipalLimitsTest, PlansCountWhileTheyAreStored) {
   SetPrincipal("alice", {.max_slots = 3});
   SubmitOf("alice", "a", 9);
   world_.disk_hangs = true;
@@ -143,7 +143,7 @@ TEST_F(PrincipalsTest, PlansCountWhileTheyAreStored) {
   EXPECT_EQ(Open(), "3");
 }
 
-TEST_F(PrincipalsTest, ARefusedPlanGivesItsPlaceBack) {
+TEST_F(PrincipalLimitsTest, ARefusedPlanGivesItsPlaceBack) {
   SetPrincipal("alice", {.max_slots = 2});
   SubmitOf("alice", "a", 4);
   world_.disk_hangs = true;
@@ -156,7 +156,7 @@ TEST_F(PrincipalsTest, ARefusedPlanGivesItsPlaceBack) {
   EXPECT_EQ(Open(), "2");
 }
 
-TEST_F(PrincipalsTest, APlanThatCouldNotBeStoredGivesItsPlaceBack) {
+TEST_F(PrincipalLimitsTest, APlanThatCouldNotBeStoredGivesItsPlaceBack) {
   SetPrincipal("alice", {.max_slots = 2});
   SubmitOf("alice", "a", 4);
   world_.disk_full = true;
@@ -170,7 +170,7 @@ TEST_F(PrincipalsTest, APlanThatCouldNotBeStoredGivesItsPlaceBack) {
   EXPECT_THAT(link->assignments, SizeIs(4));
 }
 
-TEST_F(PrincipalsTest, EveryJobOfAPackNeedsAPlace) {
+TEST_F(PrincipalLimitsTest, EveryJobOfAPackNeedsAPlace) {
   SetPrincipal("alice", {.max_slots = 3});
   owner_ = "alice";
   SubmitSeeds("a", 1, 9);
@@ -181,7 +181,7 @@ TEST_F(PrincipalsTest, EveryJobOfAPackNeedsAPlace) {
   EXPECT_EQ(other->sizes, std::vector<std::size_t>({1})) << "the first slot still holds two";
 }
 
-TEST_F(PrincipalsTest, APackIsNoLargerThanALimitThoughManyOthersWait) {
+TEST_F(PrincipalLimitsTest, APackIsNoLargerThanALimitThoughManyOthersWait) {
   SetPrincipal("alice", {.max_slots = 3});
   owner_ = "alice";
   SubmitSeeds("a", 1, 9, 9);
@@ -191,7 +191,7 @@ TEST_F(PrincipalsTest, APackIsNoLargerThanALimitThoughManyOthersWait) {
   EXPECT_EQ(link->sizes, std::vector<std::size_t>({3, 8}));
 }
 
-TEST_F(PrincipalsTest, APackWithinALimitLeavesNoFreeSlotWithoutWork) {
+TEST_F(PrincipalLimitsTest, APackWithinALimitLeavesNoFreeSlotWithoutWork) {
   SetPrincipal("alice", {.max_slots = 3});
   owner_ = "alice";
   SubmitSeeds("a", 1, 9);
@@ -199,7 +199,7 @@ TEST_F(PrincipalsTest, APackWithinALimitLeavesNoFreeSlotWithoutWork) {
   EXPECT_EQ(link->sizes, std::vector<std::size_t>({1, 1, 1}));
 }
 
-TEST_F(PrincipalsTest, JobsThatALimitHoldsAreNoReasonForALargerPack) {
+TEST_F(PrincipalLimitsTest, JobsThatALimitHoldsAreNoReasonForALargerPack) {
   SetPrincipal("alice", {.max_slots = 1});
   owner_ = "alice";
   SubmitSeeds("held", 1, 50, 9);
@@ -210,7 +210,7 @@ TEST_F(PrincipalsTest, JobsThatALimitHoldsAreNoReasonForALargerPack) {
   EXPECT_EQ(link->sizes, std::vector<std::size_t>({2, 2}));
 }
 
-TEST_F(PrincipalsTest, ASpentBudgetStartsNothingAndWhatRunsEnds) {
+TEST_F(PrincipalLimitsTest, ASpentBudgetStartsNothingAndWhatRunsEnds) {
   SetPrincipal("alice", {.gpu_seconds = 100});
   const std::int64_t sweep = SubmitOf("alice", "a", 6);
   const auto link = ConnectGpus("w", 2);
@@ -236,7 +236,7 @@ TEST_F(PrincipalsTest, ASpentBudgetStartsNothingAndWhatRunsEnds) {
   EXPECT_EQ(spent_, std::vector<std::string>({"alice"})) << "once";
 }
 
-TEST_F(PrincipalsTest, ABudgetThatWasRaisedIsToldOfAgain) {
+TEST_F(PrincipalLimitsTest, ABudgetThatWasRaisedIsToldOfAgain) {
   SetPrincipal("alice", {.gpu_seconds = 10});
   SubmitOf("alice", "a", 2);
   const auto link = ConnectGpus("w", 1);
@@ -252,13 +252,13 @@ TEST_F(PrincipalsTest, ABudgetThatWasRaisedIsToldOfAgain) {
   EXPECT_EQ(spent_.size(), 2u) << "who sets less than was used knows it";
 }
 
-TEST_F(PrincipalsTest, WhatWasUsedBeforeTheStartCounts) {
+TEST_F(PrincipalLimitsTest, WhatWasUsedBeforeTheStartCounts) {
   SetPrincipal("alice", {.gpu_seconds = 3600, .gpu_seconds_used = 3600});
   SubmitOf("alice", "a", 1);
   EXPECT_THAT(ConnectGpus("w", 1)->assignments, IsEmpty());
 }
 
-TEST_F(PrincipalsTest, JobsOfOneSlotDivideItsTime) {
+TEST_F(PrincipalLimitsTest, JobsOfOneSlotDivideItsTime) {
   SetPrincipal("alice", {.gpu_seconds = 100});
   owner_ = "alice";
   SubmitSeeds("a", 2, 4);
@@ -273,7 +273,7 @@ TEST_F(PrincipalsTest, JobsOfOneSlotDivideItsTime) {
   EXPECT_THAT(other->assignments, SizeIs(1)) << "now 100 are";
 }
 
-TEST_F(PrincipalsTest, ProcessorsTakeNothingFromABudget) {
+TEST_F(PrincipalLimitsTest, ProcessorsTakeNothingFromABudget) {
   SetPrincipal("alice", {.gpu_seconds = 1});
   SubmitOf("alice", "a", 3);
   const auto link = Connect("w", 1);
@@ -282,7 +282,7 @@ TEST_F(PrincipalsTest, ProcessorsTakeNothingFromABudget) {
 }
 
 // The store ends an attempt whose job is queued again for another reason.
-TEST_F(PrincipalsTest, ASupersededAttemptIsChargedToo) {
+TEST_F(PrincipalLimitsTest, ASupersededAttemptIsChargedToo) {
   SetPrincipal("alice", {.gpu_seconds = 50});
   SubmitOf("alice", "a", 2);
   const auto link = ConnectGpus("w", 1);
@@ -295,7 +295,7 @@ TEST_F(PrincipalsTest, ASupersededAttemptIsChargedToo) {
   EXPECT_THAT(link->assignments, SizeIs(1)) << "its slot is free, but the budget is spent";
 }
 
-TEST_F(PrincipalsTest, ARaisedLimitStartsJobsAtOnce) {
+TEST_F(PrincipalLimitsTest, ARaisedLimitStartsJobsAtOnce) {
   SetPrincipal("alice", {.max_slots = 1, .gpu_seconds = 10});
   SubmitOf("alice", "a", 9);
   const auto link = ConnectGpus("w", 4);
@@ -313,7 +313,7 @@ TEST_F(PrincipalsTest, ARaisedLimitStartsJobsAtOnce) {
   EXPECT_THAT(link->stops, IsEmpty());
 }
 
-TEST_F(PrincipalsTest, AJobOfTwoPrincipalsRunsForTheOneThatMay) {
+TEST_F(PrincipalLimitsTest, AJobOfTwoPrincipalsRunsForTheOneThatMay) {
   SetPrincipal("alice", {.max_slots = 1});
   const std::int64_t hers = SubmitOf("alice", "s", 2, 9);
   owner_ = "bob";
@@ -336,7 +336,7 @@ TEST_F(PrincipalsTest, AJobOfTwoPrincipalsRunsForTheOneThatMay) {
   EXPECT_EQ(scheduler_->WaitingReason(hers), "");
 }
 
-TEST_F(PrincipalsTest, NobodyPaysForASweepWithoutAnOwner) {
+TEST_F(PrincipalLimitsTest, NobodyPaysForASweepWithoutAnOwner) {
   SetPrincipal("alice", {.max_slots = 1});
   Submit("s", 3);
   world_.disk_hangs = true;
@@ -346,14 +346,14 @@ TEST_F(PrincipalsTest, NobodyPaysForASweepWithoutAnOwner) {
   for (const store::CreateAttempt& each : planned) EXPECT_EQ(each.principal, "");
 }
 
-TEST_F(PrincipalsTest, AnOwnerThatNobodySetHasNoLimit) {
+TEST_F(PrincipalLimitsTest, AnOwnerThatNobodySetHasNoLimit) {
   SubmitOf("carol", "c", 8);
   SubmitOf("bob", "b", 8);
   const auto link = Connect("w", 8);
   EXPECT_EQ(CountByOwner(link->assignments), (Counts{{"bob", 4}, {"carol", 4}}));
 }
 
-TEST_F(PrincipalsTest, WhatWasOpenAtARestartCounts) {
+TEST_F(PrincipalLimitsTest, WhatWasOpenAtARestartCounts) {
   SetPrincipal("alice", {.max_slots = 2});
   SubmitOf("alice", "a", 5);
   const auto before = Connect("w", 2);
@@ -368,7 +368,7 @@ TEST_F(PrincipalsTest, WhatWasOpenAtARestartCounts) {
   EXPECT_THAT(after->assignments, SizeIs(1));
 }
 
-TEST_F(PrincipalsTest, WhatHasRunSinceARestartTakesFromTheBudget) {
+TEST_F(PrincipalLimitsTest, WhatHasRunSinceARestartTakesFromTheBudget) {
   SubmitOf("alice", "a", 2);
   const std::vector<store::Assignment> held = ConnectGpus("w", 1)->assignments;
   Restart("alice", {.gpu_seconds = 30});
@@ -377,7 +377,7 @@ TEST_F(PrincipalsTest, WhatHasRunSinceARestartTakesFromTheBudget) {
   EXPECT_THAT(ConnectGpus("other", 1)->assignments, IsEmpty());
 }
 
-TEST_F(PrincipalsTest, WhatRanBeforeARestartTakesFromTheBudgetOfWhoBeganIt) {
+TEST_F(PrincipalLimitsTest, WhatRanBeforeARestartTakesFromTheBudgetOfWhoBeganIt) {
   SubmitOf("alice", "a", 2);
   const auto before = ConnectGpus("w", 1);
   const std::vector<store::Assignment> held = before->assignments;
@@ -391,7 +391,7 @@ TEST_F(PrincipalsTest, WhatRanBeforeARestartTakesFromTheBudgetOfWhoBeganIt) {
   EXPECT_THAT(other->assignments, SizeIs(1)) << "others go on";
 }
 
-TEST_F(PrincipalsTest, ASweepSaysWhichLimitHoldsIt) {
+TEST_F(PrincipalLimitsTest, ASweepSaysWhichLimitHoldsIt) {
   SetPrincipal("alice", {.max_slots = 2});
   const std::int64_t sweep = SubmitOf("alice", "a", 5);
   EXPECT_EQ(scheduler_->WaitingReason(sweep), "no worker is connected");
@@ -409,7 +409,7 @@ TEST_F(PrincipalsTest, ASweepSaysWhichLimitHoldsIt) {
   EXPECT_EQ(scheduler_->WaitingReason(sweep), "");
 }
 
-TEST_F(PrincipalsTest, JobsOfACancelledSweepCountUntilTheyHaveEnded) {
+TEST_F(PrincipalLimitsTest, JobsOfACancelledSweepCountUntilTheyHaveEnded) {
   SetPrincipal("alice", {.max_slots = 1});
   const std::int64_t sweep = SubmitOf("alice", "a", 500);
   const auto link = Connect("w", 2);

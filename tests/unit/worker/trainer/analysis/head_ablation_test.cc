@@ -20,16 +20,16 @@
 namespace pelab::trainer {
 namespace {
 
-struct Variant {
+struct Setting {
   std::string protocol;
   std::string pe;
   catalog::Values set;
   bool padded;
 };
 
-std::ostream& operator<<(std::ostream& out, const Variant& variant) {
-  out << variant.protocol << " " << variant.pe << ", padded " << variant.padded;
-  for (const auto& [field, value] : variant.set) {
+std::ostream& operator<<(std::ostream& out, const Setting& setting) {
+  out << setting.protocol << " " << setting.pe << ", padded " << setting.padded;
+  for (const auto& [field, value] : setting.set) {
     out << ", " << field << " " << catalog::ToText(value);
   }
   return out;
@@ -37,8 +37,8 @@ std::ostream& operator<<(std::ostream& out, const Variant& variant) {
 
 // Every encoding under both protocols' masks, with both sources of keys and values and every
 // readout.
-std::vector<Variant> Variants() {
-  std::vector<Variant> variants;
+std::vector<Setting> Settings() {
+  std::vector<Setting> settings;
   for (const PeEntry& pe : PeRegistry()) {
     for (const char* protocol : {"clean", "published"}) {
       for (const char* source : {"self", "input"}) {
@@ -46,24 +46,24 @@ std::vector<Variant> Variants() {
           for (const bool padded : {false, true}) {
             // Without padding the two means are the same.
             if (!padded && std::string(readout) == "mean") continue;
-            Variant variant = {
+            Setting setting = {
                 protocol,
                 std::string(pe.name),
                 {{"model.kv_source", Word(source)}, {"model.readout", Word(readout)}},
                 padded};
             if (!catalog::FindPe(pe.name)->causal_because.empty())
-              variant.set["model.mask"] = Word("causal");
-            variants.push_back(variant);
+              setting.set["model.mask"] = Word("causal");
+            settings.push_back(setting);
           }
         }
       }
     }
   }
-  return variants;
+  return settings;
 }
 
-// A few variants, for tests that are slow for each.
-std::vector<Variant> FewVariants() {
+// A few settings, for tests that are slow for each.
+std::vector<Setting> FewSettings() {
   return {{"clean", "rope", {}, false},
           {"clean", "alibi", {{"model.attention_bias", false}}, true},
           {"published", "relative", {{"model.readout", Word("last")}}, false},
@@ -73,11 +73,11 @@ std::vector<Variant> FewVariants() {
 constexpr std::int64_t kLayers = 3;
 constexpr std::int64_t kHeads = 4;
 
-TestModel MakeModel(const Variant& variant, at::ScalarType dtype = at::kDouble) {
-  catalog::Values set = variant.set;
+TestModel MakeModel(const Setting& setting, at::ScalarType dtype = at::kDouble) {
+  catalog::Values set = setting.set;
   set["model.layers"] = kLayers;
   set["model.heads"] = kHeads;
-  return TestModel(SmallJob(variant.protocol, variant.pe, "distance", set), 4, dtype);
+  return TestModel(SmallJob(setting.protocol, setting.pe, "distance", set), 4, dtype);
 }
 
 // Replacement values for heads' outputs: the same for every example (1), or one for each (B).
@@ -109,16 +109,16 @@ void ExpectFanOutIsNaive(const TestModel& exact, const TestModel& single, const 
   EXPECT_EQ(different.sum().item<std::int64_t>(), 0);
 }
 
-// Every variant meets both hygienes and all replacements, and every encoding all pairs of them.
+// Every setting meets both hygienes and all replacements, and every encoding all pairs of them.
 TEST(HeadAblation, FanOutIsTheNaiveWay) {
   const at::NoGradGuard no_grad;
   std::size_t number = 0;
-  for (const Variant& variant : Variants()) {
-    const TestModel exact = MakeModel(variant), single = MakeModel(variant, at::kFloat);
-    const Batch batch = RandomBatch(5, 16, 40, variant.padded);
+  for (const Setting& setting : Settings()) {
+    const TestModel exact = MakeModel(setting), single = MakeModel(setting, at::kFloat);
+    const Batch batch = RandomBatch(5, 16, 40, setting.padded);
     for (const std::int64_t replaced_by : {0, 1, 5}) {  // zeros, a mean, another example's values
       const Hygiene hygiene = ++number % 2 == 0 ? Hygiene::kClean : Hygiene::kAuthors;
-      SCOPED_TRACE(testing::Message() << variant << ", hygiene " << static_cast<int>(hygiene)
+      SCOPED_TRACE(testing::Message() << setting << ", hygiene " << static_cast<int>(hygiene)
                                       << ", replaced by " << replaced_by);
       Ablation ablation{Target::kHead, hygiene, {}, {}}, in_floats = ablation;
       if (replaced_by > 0) {
@@ -131,12 +131,12 @@ TEST(HeadAblation, FanOutIsTheNaiveWay) {
 }
 
 // Models with latents of 1 ½, 2 and 5 slices, for 4 heads of 4 channels.
-std::vector<Variant> LatentVariants() {
-  std::vector<Variant> variants;
+std::vector<Setting> LatentSettings() {
+  std::vector<Setting> settings;
   for (const std::int64_t latent : {6, 8, 20}) {
     for (const char* protocol : {"clean", "published"}) {
       for (const char* source : {"self", "input"}) {
-        variants.push_back({protocol,
+        settings.push_back({protocol,
                             "mla",
                             {{"pe.latent", latent},
                              {"model.kv_source", Word(source)},
@@ -145,18 +145,18 @@ std::vector<Variant> LatentVariants() {
       }
     }
   }
-  return variants;
+  return settings;
 }
 
 TEST(HeadAblation, FanOutOfLatentSlicesIsTheNaiveWay) {
   const at::NoGradGuard no_grad;
-  for (const Variant& variant : LatentVariants()) {
-    const TestModel exact = MakeModel(variant), single = MakeModel(variant, at::kFloat);
-    const Batch batch = RandomBatch(5, 16, 40, variant.padded);
-    const Batch other = RandomBatch(5, 16, 30, variant.padded);
+  for (const Setting& setting : LatentSettings()) {
+    const TestModel exact = MakeModel(setting), single = MakeModel(setting, at::kFloat);
+    const Batch batch = RandomBatch(5, 16, 40, setting.padded);
+    const Batch other = RandomBatch(5, 16, 30, setting.padded);
     for (const Hygiene hygiene : {Hygiene::kClean, Hygiene::kAuthors}) {
       for (const bool resampled : {false, true}) {
-        SCOPED_TRACE(testing::Message() << variant << ", hygiene " << static_cast<int>(hygiene)
+        SCOPED_TRACE(testing::Message() << setting << ", hygiene " << static_cast<int>(hygiene)
                                         << ", resampled " << resampled);
         Ablation ablation{Target::kLatentSlice, hygiene, {}, {}}, in_floats = ablation;
         if (resampled) {
@@ -181,10 +181,10 @@ void ZeroSlice(const TestModel& model, std::int64_t layer, std::int64_t slice) {
 
 TEST(HeadAblation, SlicesAreThoseOfAModelWithoutTheirColumns) {
   const at::NoGradGuard no_grad;
-  for (const Variant& variant : LatentVariants()) {
-    SCOPED_TRACE(testing::Message() << variant);
-    const Batch batch = RandomBatch(5, 16, 40, variant.padded);
-    const TestModel model = MakeModel(variant), without = MakeModel(variant);
+  for (const Setting& setting : LatentSettings()) {
+    SCOPED_TRACE(testing::Message() << setting);
+    const Batch batch = RandomBatch(5, 16, 40, setting.padded);
+    const TestModel model = MakeModel(setting), without = MakeModel(setting);
     const std::int64_t entries = EntriesOf(model.decoder, Target::kLatentSlice);
     EXPECT_EQ(entries, std::min<std::int64_t>(4, (model.job.Int("pe.latent") + 3) / 4));
     const at::Tensor ablated =
@@ -215,8 +215,8 @@ TEST(HeadAblation, SlicesAreThoseOfAModelWithoutTheirColumns) {
 // Keys of the first layer with a slice taken from other examples, computed from the weights alone.
 TEST(HeadAblation, AReplacedSliceIsThatOfTheDonorsLatent) {
   const at::NoGradGuard no_grad;
-  const Variant variant = {"published", "mla", {{"pe.latent", std::int64_t{8}}}, false};
-  const TestModel model = MakeModel(variant);
+  const Setting setting = {"published", "mla", {{"pe.latent", std::int64_t{8}}}, false};
+  const TestModel model = MakeModel(setting);
   const Batch batch = RandomBatch(5, 16, 40, false), other = RandomBatch(5, 16, 30, false);
   const std::string name = "layers.0.attention.";
   const auto latent = [&](const Batch& of) {
@@ -293,14 +293,14 @@ TEST(HeadAblation, MeansOfSlicesLeaveOutPads) {
 
 TEST(HeadAblation, IsThatOfAModelWithoutTheHeadsValues) {
   const at::NoGradGuard no_grad;
-  for (const Variant& variant : Variants()) {
-    if (variant.set.at("model.readout") == Word("mean")) continue;
-    SCOPED_TRACE(testing::Message() << variant);
-    const Batch batch = RandomBatch(5, 16, 40, variant.padded);
-    const TestModel model = MakeModel(variant);
+  for (const Setting& setting : Settings()) {
+    if (setting.set.at("model.readout") == Word("mean")) continue;
+    SCOPED_TRACE(testing::Message() << setting);
+    const Batch batch = RandomBatch(5, 16, 40, setting.padded);
+    const TestModel model = MakeModel(setting);
     const at::Tensor ablated = AblatedLogits(model.decoder, batch, {});
     const at::Tensor intact = model.decoder.Logits(batch, nullptr);
-    const TestModel without = MakeModel(variant);
+    const TestModel without = MakeModel(setting);
     at::Tensor weights = without.parameters.flat().detach();
     const at::Tensor saved = weights.clone();
     for (std::int64_t layer = 0; layer < kLayers; ++layer) {
@@ -318,10 +318,10 @@ TEST(HeadAblation, IsThatOfAModelWithoutTheHeadsValues) {
 
 TEST(HeadAblation, AuthorsHygieneKeepsTheLastHeadOfEarlierLayersOut) {
   const at::NoGradGuard no_grad;
-  for (const Variant& variant : FewVariants()) {
-    SCOPED_TRACE(testing::Message() << variant);
-    const Batch batch = RandomBatch(5, 16, 40, variant.padded);
-    const TestModel model = MakeModel(variant), without = MakeModel(variant);
+  for (const Setting& setting : FewSettings()) {
+    SCOPED_TRACE(testing::Message() << setting);
+    const Batch batch = RandomBatch(5, 16, 40, setting.padded);
+    const TestModel model = MakeModel(setting), without = MakeModel(setting);
     const at::Tensor authors =
         AblatedLogits(model.decoder, batch, {Target::kHead, Hygiene::kAuthors, {}, {}});
     const at::Tensor clean = AblatedLogits(model.decoder, batch, {});

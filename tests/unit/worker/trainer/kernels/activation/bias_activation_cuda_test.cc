@@ -11,7 +11,7 @@
 #include "worker/trainer/kernels/activation/bias_activation_kernels.cuh"
 #include "worker/trainer/kernels/attention/attention_sums.cuh"
 
-namespace pelab::trainer {
+namespace pelab::trainer::bias_activation_cuda_test {
 namespace {
 
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
@@ -145,4 +145,4 @@ TEST(BiasActivationCuda, NotANumberStaysSo) {
 }
 
 }  // namespace
-}  // namespace pelab::trainer
+}  // namespace pelab::trainer::bias_activation_cuda_test

@@ -11,7 +11,7 @@
 #include "tests/unit/worker/trainer/kernels/attention/attention_launch_fixture.h"
 #include "worker/trainer/kernels/attention/attention.h"
 
-namespace pelab::trainer {
+namespace pelab::trainer::attention_cuda_test {
 namespace {
 
 using Options = AttentionOptions;
@@ -396,4 +396,4 @@ TEST(AttentionCuda, KnowsWhatItTakes) {
 }
 
 }  // namespace
-}  // namespace pelab::trainer
+}  // namespace pelab::trainer::attention_cuda_test

@@ -11,7 +11,7 @@
 #include "tests/unit/worker/trainer/kernels/attention/attention_members_fixture.h"
 #include "tests/unit/worker/trainer/kernels/random_rows_fixture.h"
 
-namespace pelab::trainer {
+namespace pelab::trainer::attention_members_cuda_test {
 namespace {
 
 using Options = AttentionOptions;
@@ -153,4 +153,4 @@ TEST(AttentionMembersCuda, SumsOfManyRows) {
 }
 
 }  // namespace
-}  // namespace pelab::trainer
+}  // namespace pelab::trainer::attention_members_cuda_test

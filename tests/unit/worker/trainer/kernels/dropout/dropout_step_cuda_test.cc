@@ -11,7 +11,7 @@
 #include "worker/trainer/kernels/dropout/dropout_mask.h"
 #include "worker/trainer/kernels/dropout/dropout_step_kernels.cuh"
 
-namespace pelab::trainer {
+namespace pelab::trainer::dropout_step_cuda_test {
 namespace {
 
 constexpr std::uint64_t kKey = 0x0123456789abcdef;
@@ -137,4 +137,4 @@ TEST(DropoutStepCuda, PlacesOfAStep) {
 }
 
 }  // namespace
-}  // namespace pelab::trainer
+}  // namespace pelab::trainer::dropout_step_cuda_test

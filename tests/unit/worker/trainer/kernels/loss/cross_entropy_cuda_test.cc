@@ -13,7 +13,7 @@
 #include "tests/unit/worker/trainer/kernels/random_rows_fixture.h"
 #include "worker/trainer/kernels/loss/cross_entropy_kernels.cuh"
 
-namespace pelab::trainer {
+namespace pelab::trainer::cross_entropy_cuda_test {
 namespace {
 
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
@@ -327,4 +327,4 @@ TYPED_TEST(CrossEntropyCuda, MembersInEvaluation) {
 }
 
 }  // namespace
-}  // namespace pelab::trainer
+}  // namespace pelab::trainer::cross_entropy_cuda_test

@@ -13,7 +13,7 @@
 #include "worker/trainer/kernels/norm/block_sums_kernels.cuh"
 #include "worker/trainer/kernels/norm/residual_norm_kernels.cuh"
 
-namespace pelab::trainer {
+namespace pelab::trainer::residual_norm_cuda_test {
 namespace {
 
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
@@ -318,4 +318,4 @@ TEST(ResidualNormCuda, SumsOfManyBlocks) {
 }
 
 }  // namespace
-}  // namespace pelab::trainer
+}  // namespace pelab::trainer::residual_norm_cuda_test

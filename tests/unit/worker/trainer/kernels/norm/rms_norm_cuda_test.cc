@@ -10,7 +10,7 @@
 #include "tests/unit/worker/trainer/kernels/norm/rms_norm_fixture.h"
 #include "worker/trainer/kernels/norm/rms_norm_kernels.cuh"
 
-namespace pelab::trainer {
+namespace pelab::trainer::rms_norm_cuda_test {
 namespace {
 
 using Options = RmsNormOptions;
@@ -88,4 +88,4 @@ TEST(RmsNormCuda, NotANumberStaysSo) {
 }
 
 }  // namespace
-}  // namespace pelab::trainer
+}  // namespace pelab::trainer::rms_norm_cuda_test

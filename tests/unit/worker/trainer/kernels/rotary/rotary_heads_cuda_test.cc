@@ -5,7 +5,7 @@
 #include "tests/unit/worker/trainer/kernels/rotary/rotary_heads_fixture.h"
 #include "worker/trainer/kernels/rotary/rotary_heads_kernels.cuh"
 
-namespace pelab::trainer {
+namespace pelab::trainer::rotary_heads_cuda_test {
 namespace {
 
 template <class Element>
@@ -48,4 +48,4 @@ TYPED_TEST(RotaryHeadsCuda, VectorsWhereTheyAreAligned) {
 }
 
 }  // namespace
-}  // namespace pelab::trainer
+}  // namespace pelab::trainer::rotary_heads_cuda_test

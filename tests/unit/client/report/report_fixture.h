@@ -1,0 +1,19 @@
+#pragma once
+
+#include <utility>
+#include <vector>
+
+#include "client/report/html_data.h"
+#include "core/results/cells.h"
+
+namespace pelab::client {
+
+// What a report is made of, with the cells of `rows`.
+inline ReportInput InputOf(std::vector<v1::JobRow> rows) {
+  ReportInput input;
+  input.jobs = results::JobList(std::move(rows));
+  input.cells = *results::BuildCells(input.jobs, "test_accuracy", {});
+  return input;
+}
+
+}  // namespace pelab::client
