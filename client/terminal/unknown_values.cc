@@ -14,7 +14,7 @@ namespace {
 
 absl::StatusOr<bool> AnyHas(DataSource& source, v1::JobFilter filter,
                             const db::WantedValue& wanted) {
-  filter.set_where(db::WhereEqual(wanted));
+  filter.set_where(db::WhereOne(wanted));
   bool any = false;
   const absl::Status status = source.ReadJobs(filter, [&](v1::ListJobsResponse& page) {
     any = any || page.jobs_size() > 0;
@@ -39,7 +39,7 @@ absl::StatusOr<std::vector<std::string>> UnknownValues(DataSource& source,
   const std::string whose = filter.sweep().empty() ? "" : " of the sweep";
   for (const db::WantedValue& one : wanted) {
     std::string sentence =
-        results::UnknownValueSentence(jobs, fields, {one.field, one.value}, whose);
+        results::UnknownValueSentence(jobs, fields, {one.field, one.value, one.op}, whose);
     if (sentence.empty()) continue;
     PELAB_ASSIGN_OR_RETURN(const bool any, AnyHas(source, rest, one));
     if (!any) sentences.push_back(std::move(sentence));

@@ -114,7 +114,7 @@ class Binder {
     for (const db::WantedValue& one : *wanted) {
       checks_ += bound_.configurations.size();
       if (checks_ > kMaxChecks) break;
-      const auto found = filter_.Matching(db::WhereEqual(one));
+      const auto found = filter_.Matching(db::WhereOne(one));
       if (!found.ok() || !found->empty()) continue;
       std::set<std::string> there;
       for (const Cell& cell : bound_.configurations) there.insert(ValueOf(cell, one.field));
@@ -124,7 +124,7 @@ class Binder {
       std::vector<std::string_view> known;  // one number is not a slip for another
       if (!absl::SimpleAtod(one.value, &number)) known.assign(there.begin(), there.end());
       const std::string near(catalog::DidYouMean(one.value, known));
-      return Concat("; no cell has ", one.field, " = ", Shorten(one.value, kShown), "; ",
+      return Concat("; no cell has ", one.field, " ", one.op, " ", Shorten(one.value, kShown), "; ",
                     near.empty() ? "" : Concat("did you mean ", near, "? "),
                     "there: ", Shorten(Join(there, ", "), kShown));
     }

@@ -74,12 +74,16 @@ std::string UnknownValueSentence(const JobList& jobs, const FieldTable& table,
   if (there.empty()) return "";
   double number = 0;
   std::vector<std::string_view> known;  // one number is not a slip for another
-  if (!absl::SimpleAtod(asked.value, &number)) known.assign(there.begin(), there.end());
+  if (asked.op == "=" && !absl::SimpleAtod(asked.value, &number))
+    known.assign(there.begin(), there.end());
   const std::string near(catalog::DidYouMean(asked.value, known));
   const std::string hint = near.empty() ? "; " : Concat("; did you mean ", near, "? ");
   const std::string value = Shorten(asked.value, kMostValueBytes);
-  const std::string rest = Concat("there: ", ListOf(there), OtherField(asked));
-  return Concat("no job", whose, " has ", asked.field, " = ", value, hint, rest);
+  const bool is_ordered = asked.op != "=" && there.size() > 1;
+  const std::string values =
+      is_ordered ? Concat(there.front(), " to ", there.back()) : ListOf(there);
+  return Concat("no job", whose, " has ", asked.field, " ", asked.op, " ", value, hint,
+                "there: ", values, OtherField(asked));
 }
 
 }  // namespace pelab::results

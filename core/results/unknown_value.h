@@ -13,9 +13,11 @@ namespace pelab::results {
 struct AskedValue {
   std::string field;
   std::string value;
+  std::string op = "=";  // or < <= > >=
 };
 
-// "no job of the sweep has task = own:tyo; did you mean own:toy? there: own:toy, own:other".
+// "no job of the sweep has task = own:tyo; did you mean own:toy? there: own:toy, own:other"; after
+// < <= > >= the values there are "0.31 to 0.97".
 // `jobs` are those that were looked at, `table` has their fields, and `whose` is " of the sweep"
 // or empty. The sentence is empty if no job has any value of the field. Pure: thread-safe.
 std::string UnknownValueSentence(const JobList& jobs, const FieldTable& table,

@@ -39,12 +39,12 @@ absl::StatusOr<v1::JobFilter> ReadFilter(const std::string& sweep, const Query& 
   for (const std::string& job : jobs) filter.add_jobs(job);
   std::vector<std::string> conditions;
   for (const std::string field : {"pe", "pe_label", "task", "protocol"}) {
-    if (query.has(field)) conditions.push_back(db::WhereEqual({field, query.Text(field)}));
+    if (query.has(field)) conditions.push_back(db::WhereOne({field, query.Text(field)}));
   }
   if (query.has("seed")) {
     PELAB_ASSIGN_OR_RETURN(const std::int64_t seed,
                            query.Number("seed", 0, 0, experiment::kMaxSeed));
-    conditions.push_back(db::WhereEqual({"seed", Concat(seed)}));
+    conditions.push_back(db::WhereOne({"seed", Concat(seed)}));
   }
   if (query.has("where")) {
     const std::string where = query.Text("where");

@@ -22,7 +22,7 @@ absl::StatusOr<bool> AnyHas(db::Reader& reader, const v1::JobFilter& sweep,
                             const db::WantedValue& wanted) {
   v1::ListJobsRequest request;
   *request.mutable_filter() = sweep;
-  request.mutable_filter()->set_where(db::WhereEqual(wanted));
+  request.mutable_filter()->set_where(db::WhereOne(wanted));
   request.set_specs_apart(true);
   request.mutable_page()->set_limit(1);
   PELAB_ASSIGN_OR_RETURN(const v1::ListJobsResponse page, reader.ListJobs(request));
@@ -47,8 +47,8 @@ absl::Status NoteUnknownValues(db::Reader& reader, const v1::JobFilter& filter, 
   for (const db::WantedValue& one : wanted) {
     PELAB_ASSIGN_OR_RETURN(const bool any, AnyHas(reader, sweep, one));
     if (any) continue;
-    std::string sentence =
-        results::UnknownValueSentence(*all, fields, {one.field, one.value}, " of the sweep");
+    std::string sentence = results::UnknownValueSentence(
+        *all, fields, {one.field, one.value, one.op}, " of the sweep");
     if (!sentence.empty()) sentences.push_back(std::move(sentence));
   }
   if (!sentences.empty()) answer["note"] = Join(sentences, "; ");

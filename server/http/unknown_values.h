@@ -10,11 +10,11 @@
 
 namespace pelab::http {
 
-// Adds the member "note" to `answer`: a results::UnknownValueSentence for each value after = or
-// in a list that no job of the filter's sweep has, with "; " between. Adds nothing if the filter
-// has met some `jobs`, if it has no condition, if all values are there, or if the sweep has more
-// than kMostJobs jobs. Only the first values of a long condition are looked for. Errors of
-// db::Reader.
+// Adds the member "note" to `answer`: a results::UnknownValueSentence for each comparison (= < <= >
+// >= or a value of a list) that no job of the filter's sweep meets, with "; " between. Adds nothing
+// if the filter has met some `jobs`, if it has no condition, if some job meets each comparison, or
+// if the sweep has more than kMostJobs jobs. Only the first values of a long condition are looked
+// for. Errors of db::Reader.
 absl::Status NoteUnknownValues(db::Reader& reader, const v1::JobFilter& filter, std::size_t jobs,
                                render::Json& answer);
 

@@ -148,6 +148,8 @@ class Conditions(OwnData, TrainedCase):
                                     "there: own:toy"),
                 (("pe in (nope, rop) and pe=rop",), "has pe = rop; there: nope, own"),
                 (("train.epochs=2",), "has train.epochs = 2; there: 1"),
+                (("seed<0 and pe=own",), "no job of the sweep has seed < 0; there: 0"),
+                (("test_accuracy>2",), "has test_accuracy > 2; there: 0."),
                 (("task.file=" + "0" * 64,), f"there: {min(self.hashes())[:8]}, ")):
             with self.subTest(words=words):
                 for command in ("results", "jobs"):
@@ -156,7 +158,7 @@ class Conditions(OwnData, TrainedCase):
                                                        "--output", output))
                         self.assertIn("note: --where: ", result.stderr)
                         self.assertIn(said, result.stderr)
-        for where in ("pe=nope and pe=own", "test_accuracy>2", "seed<0", "pe~x*"):
+        for where in ("pe=nope and pe=own", "pe=own and not seed<1", "pe~x*"):
             result = self.ok(self.pelab_db("results", "own", "--where", where))
             self.assertEqual((result.stdout, result.stderr), ("no jobs\n", ""), where)
         for command in (("ablation", "own"), ("curves", "own"), ("deposits", "own"),

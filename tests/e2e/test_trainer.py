@@ -18,8 +18,8 @@ import unittest
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
 import catalog  # noqa: E402
 from trainer_case import (  # noqa: E402
-    MEMBERS, RESULTS, SOMETIMES, SOURCE, TRAINER, TrainerCase, cumulative_ablation, document, facts,
-    layer_ablation, long_document, safetensors, sha256)
+    BIN, MEMBERS, RESULTS, SOMETIMES, SOURCE, TRAINER, TrainerCase, cumulative_ablation, document,
+    facts, layer_ablation, long_document, safetensors, sha256)
 
 
 class Run(TrainerCase):
@@ -384,6 +384,16 @@ class Others(TrainerCase):
                                env={**environment, "LD_DEBUG": "files"})
         self.assertEqual(begun.returncode, 0)
         self.assertEqual(len(re.findall(r"calling init: .*libtorch_cpu", begun.stderr)), 1)
+
+    def test_openblas_starts_no_threads_of_its_own(self):
+        """A process with threads could not be forked."""
+        fake = BIN.parent / "tests" / "libfake_openblas.so"
+        environment = {name: value for name, value in os.environ.items()
+                       if name != "OPENBLAS_NUM_THREADS"}
+        for told, threads in (({}, "1"), ({"OPENBLAS_NUM_THREADS": "3"}, "3")):
+            begun = subprocess.run([TRAINER, "--version"], capture_output=True, text=True,
+                                   timeout=60, env={**environment, **told, "LD_PRELOAD": fake})
+            self.assertEqual((begun.returncode, begun.stderr), (0, f"begins with {threads}\n"))
 
     def test_help_and_version(self):
         self.assertIn("--checkpoint-seconds", self.trainer("--help"))

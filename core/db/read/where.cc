@@ -32,6 +32,21 @@ constexpr OperatorText kOperators[] = {
     {"<", Operator::kLess},         {">", Operator::kGreater},
     {"~", Operator::kMatches}};
 
+// Whether a condition with this operator wants values that a list of what is there explains.
+bool WantsValues(Operator op) {
+  switch (op) {
+    case Operator::kEqual:
+    case Operator::kLess:
+    case Operator::kLessOrEqual:
+    case Operator::kGreater:
+    case Operator::kGreaterOrEqual:
+    case Operator::kIn:
+      return true;
+    default:
+      return false;
+  }
+}
+
 bool IsSpace(char c) { return std::isspace(static_cast<unsigned char>(c)) != 0; }
 bool IsNameCharacter(char c) {
   return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '.';
@@ -169,6 +184,7 @@ class Parser {
       if (absl::Status value = TakeValue(condition.value); !value.ok()) return value;
       // Too many terms: Whole() refuses the condition.
       if (++terms_ > kMaxTerms) return Expression{"1", {}};
+      NoteWanted(condition, known.op == Operator::kEqual ? "=" : known.text);
       return Compiled(condition, begin);
     }
     const bool negated = TakeWord("not");
@@ -208,6 +224,7 @@ class Parser {
     if (!Take(')')) return Expected("\",\" or \")\"");
     if (!condition.values.empty()) {
       condition.op = Operator::kIn;
+      NoteWanted(condition, "=");
       absl::StatusOr<Expression> listed = Compiled(condition, begin);
       if (!listed.ok()) return listed;
       parts.push_back(*std::move(listed));
@@ -243,18 +260,20 @@ class Parser {
   }
 
   absl::StatusOr<Expression> Compiled(const Condition& condition, std::size_t begin) {
-    Note(condition);
     absl::StatusOr<Expression> out = Compile(condition);
     if (!out.ok()) return Error(begin, std::string(out.status().message()));
     out->sql = Concat("(", out->sql, ")");
     return out;
   }
 
-  // epochs_to(x) is a measure of each job, not a setting with a few values.
-  void Note(const Condition& condition) {
-    if (condition.argument) return;
-    if (condition.op == Operator::kEqual) values_.push_back({condition.field, condition.value});
-    for (const std::string& value : condition.values) values_.push_back({condition.field, value});
+  // epochs_to(x) is a measure of each job, which no list of jobs has.
+  void NoteWanted(const Condition& condition, std::string_view op) {
+    if (condition.argument || !WantsValues(condition.op)) return;
+    const auto note = [&](const std::string& value) {
+      values_.push_back({condition.field, value, std::string(op)});
+    };
+    if (condition.op != Operator::kIn) note(condition.value);
+    for (const std::string& value : condition.values) note(value);
   }
 
   absl::Status TakeValue(std::string& value) {
@@ -327,10 +346,10 @@ absl::StatusOr<std::vector<WantedValue>> ValuesOfWhere(const std::string& text) 
   return values;
 }
 
-std::string WhereEqual(const WantedValue& wanted) {
+std::string WhereOne(const WantedValue& wanted) {
   std::string quoted;
   for (const char c : wanted.value) quoted += c == '\'' ? "''" : std::string(1, c);
-  return Concat(wanted.field, " = '", quoted, "'");
+  return Concat(wanted.field, " ", wanted.op, " '", quoted, "'");
 }
 
 absl::StatusOr<std::vector<std::string>> FieldsOfWhere(const std::string& text) {

@@ -26,15 +26,16 @@ namespace pelab::db {
 // found there and what is allowed there. Internal to core/db.
 absl::StatusOr<Expression> CompileWhere(const std::string& text);
 
-// A value that a condition compares with = or in.
+// A value with which a condition compares a field.
 struct WantedValue {
   std::string field;
   std::string value;
+  std::string op = "=";  // or < <= > >=
 };
-// Those of all conditions, in order of appearance; of a range none.
+// Those of all conditions with these operators or `in`, in order of appearance; of a range none.
 absl::StatusOr<std::vector<WantedValue>> ValuesOfWhere(const std::string& text);
-// The condition that the field has this value.
-std::string WhereEqual(const WantedValue& wanted);
+// This comparison as a condition.
+std::string WhereOne(const WantedValue& wanted);
 
 // The fields that the conditions name, each once, in order of appearance.
 absl::StatusOr<std::vector<std::string>> FieldsOfWhere(const std::string& text);

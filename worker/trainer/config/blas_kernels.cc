@@ -41,23 +41,49 @@ const char* BestCore() {
 }
 
 #if defined(__GLIBC__)
-// Restarts the process before its libraries initialize themselves: LibTorch takes a third of a
-// second for that, which a restart from main would spend twice. getenv and setenv do not work yet.
-// If OpenBLAS lacks the function, main restarts the process.
-void RestartBeforeLibrariesBegin(int, char** argv, char** environment) {
+bool HasVariable(char** environment, const std::string& setting) {
+  for (char** variable = environment; *variable != nullptr; ++variable) {
+    if (strncmp(*variable, setting.c_str(), setting.size()) == 0) return true;
+  }
+  return false;
+}
+
+// "OPENBLAS_CORETYPE=…" if OpenBLAS should use other kernels. Empty if it should not, or lacks the
+// function; then main restarts the process.
+std::string KernelsToChoose(char** environment) {
   const auto choose = reinterpret_cast<void (*)()>(dlsym(RTLD_DEFAULT, "gotoblas_dynamic_init"));
   const char* const core = BestCore();
-  if (choose == nullptr || core == nullptr) return;
   const std::string setting = std::string(kBlasKernelsVariable) + "=";
+  if (choose == nullptr || core == nullptr || HasVariable(environment, setting)) return "";
+  choose();
+  return HasOldCore() ? setting + core : "";
+}
+
+// "OPENBLAS_NUM_THREADS=1" if OpenBLAS would start a thread for each core when it is loaded: an
+// OpenBLAS that uses OpenMP starts none. A process that has threads cannot be forked.
+// ConfigureDeterminism sets the number that a job has.
+std::string ThreadsToChoose(char** environment) {
+  constexpr int kOwnThreads = 1;
+  const auto parallel = reinterpret_cast<int (*)()>(dlsym(RTLD_DEFAULT, "openblas_get_parallel"));
+  const std::string setting = "OPENBLAS_NUM_THREADS=";
+  if (parallel == nullptr || parallel() != kOwnThreads || HasVariable(environment, setting)) {
+    return "";
+  }
+  return setting + "1";
+}
+
+// Restarts the process before its libraries initialize themselves: LibTorch takes a third of a
+// second for that, which a restart from main would spend twice. getenv and setenv do not work yet.
+void RestartBeforeLibrariesBegin(int, char** argv, char** environment) {
+  std::string chosen[] = {KernelsToChoose(environment), ThreadsToChoose(environment)};
   std::vector<char*> changed;
+  for (std::string& setting : chosen) {
+    if (!setting.empty()) changed.push_back(setting.data());
+  }
+  if (changed.empty()) return;
   for (char** variable = environment; *variable != nullptr; ++variable) {
-    if (strncmp(*variable, setting.c_str(), setting.size()) == 0) return;
     changed.push_back(*variable);
   }
-  choose();
-  if (!HasOldCore()) return;
-  std::string best = setting + core;
-  changed.push_back(best.data());
   changed.push_back(nullptr);
   execve("/proc/self/exe", argv, changed.data());
 }

@@ -14,7 +14,7 @@ namespace {
 // The sentence about `field` = `value` in jobs of two encodings, each with the seeds below
 // `seeds`.
 std::string TextOf(const std::string& field, const std::string& value, int seeds = 2,
-                   const std::string& whose = " of the sweep") {
+                   const std::string& whose = " of the sweep", const std::string& op = "=") {
   std::vector<v1::JobRow> rows;
   for (const char* pe : {"rope", "nope"}) {
     for (int seed = 0; seed < seeds; ++seed) {
@@ -22,7 +22,7 @@ std::string TextOf(const std::string& field, const std::string& value, int seeds
     }
   }
   const JobList jobs(std::move(rows));
-  return UnknownValueSentence(jobs, FieldTable(jobs), {field, value}, whose);
+  return UnknownValueSentence(jobs, FieldTable(jobs), {field, value, op}, whose);
 }
 
 TEST(UnknownValueTest, NamesTheValueAndThoseThatAreThere) {
@@ -35,6 +35,11 @@ TEST(UnknownValueTest, NamesTheValueAndThoseThatAreThere) {
 TEST(UnknownValueTest, ListsNumbersBySizeAndAtMostEight) {
   EXPECT_EQ(TextOf("seed", "20", 11),
             "no job of the sweep has seed = 20; there: 0, 1, 2, 3, 4, 5, 6, 7 and 3 more");
+}
+
+TEST(UnknownValueTest, NamesTheRangeThatIsThere) {
+  EXPECT_EQ(TextOf("seed", "20", 11, "", ">="), "no job has seed >= 20; there: 0 to 10");
+  EXPECT_EQ(TextOf("train.lr", "1", 2, "", ">"), "no job has train.lr > 1; there: 0.001");
 }
 
 TEST(UnknownValueTest, IsEmptyForAFieldThatNoJobHas) { EXPECT_EQ(TextOf("pe.base", "500"), ""); }

@@ -118,13 +118,16 @@ TEST_F(WhereTest, TheValuesThatConditionsWant) {
   const auto values = [](const std::string& where) {
     std::vector<std::string> texts;
     const auto wanted = ValuesOfWhere(where);
-    for (const WantedValue& one : *wanted) texts.push_back(WhereEqual(one));
+    for (const WantedValue& one : *wanted) texts.push_back(WhereOne(one));
     return texts;
   };
   EXPECT_THAT(values(""), IsEmpty());
-  EXPECT_THAT(values("pe=rope and (seed<3 or not task in (a, 'it''s')) and seed in (0..4, 7)"),
-              ElementsAre("pe = 'rope'", "task = 'a'", "task = 'it''s'", "seed = '7'"));
-  EXPECT_THAT(values("pe!=rope and pe~r* and epochs_to(0.9)=3"), IsEmpty());
+  EXPECT_THAT(
+      values("pe=rope and (seed<3 or not task in (a, 'it''s')) and seed in (0..4, 7)"),
+      ElementsAre("pe = 'rope'", "seed < '3'", "task = 'a'", "task = 'it''s'", "seed = '7'"));
+  EXPECT_THAT(values("seed==1, seed>=2, seed<=3, seed>4"),
+              ElementsAre("seed = '1'", "seed >= '2'", "seed <= '3'", "seed > '4'"));
+  EXPECT_THAT(values("pe!=rope and pe~r* and epochs_to(0.9)=3 and epochs_to(0.9)<3"), IsEmpty());
   EXPECT_FALSE(ValuesOfWhere("pe=").ok());
 }
 
