@@ -1,5 +1,5 @@
-// How often a thousand histories must do what they are meant to try: a change of the simulation that
-// leaves something out would otherwise go unnoticed.
+// How often a thousand histories must do what they are meant to try. A change of the simulation
+// that leaves something out would otherwise go unnoticed.
 #pragma once
 
 #include <cstdint>

@@ -3,8 +3,8 @@
 // processor allows. The environment variable OPENBLAS_CORETYPE overrides this choice, but only if
 // it is set before the program starts.
 //
-// An OpenBLAS with threads of its own (Debian's libopenblas0-pthread) starts them when it is loaded,
-// unless OPENBLAS_NUM_THREADS says 1. A trainer must have one thread until it is forked.
+// An OpenBLAS with threads of its own (Debian's libopenblas0-pthread) starts them when it is
+// loaded, unless OPENBLAS_NUM_THREADS says 1. A trainer must have one thread until it is forked.
 #pragma once
 
 namespace pelab::trainer {
