@@ -1,9 +1,10 @@
 // Reports that sanitizers should suppress. Built into every program of a sanitizer build, and into
 // no other. Distributions ship gRPC, Abseil and httplib without instrumentation, so ThreadSanitizer
 // cannot see how these libraries order their accesses, and reports a race when they hand memory
-// from one thread to another. One entry names code of this project, the listener of a test.
-// httplib's Client::stop() ends with a jump (a tail call) into the function that unlocks its mutex.
-// ThreadSanitizer then reports this unlock as the listener's.
+// from one thread to another. Two entries name code of this project, which calls httplib's
+// Client::stop(): the listener of a test, and what sends notifications. That function ends with a
+// jump (a tail call) into the function that unlocks its mutex. ThreadSanitizer then reports this
+// unlock as the caller's.
 // The sanitizers look for exactly these names.
 // NOLINTBEGIN(bugprone-reserved-identifier)
 extern "C" const char* __lsan_default_suppressions();
@@ -45,6 +46,7 @@ race:grpc_core::
 race:google::protobuf::internal::
 mutex:libabsl_
 mutex:pelab::Listener::Leave
+mutex:pelab::notify::HttpPost
 deadlock:libgrpc
 )";
 }
