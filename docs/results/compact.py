@@ -2,10 +2,10 @@
 """Writes a compact copy of a database without weights, checkpoints and logs: enough to make every
 table and figure again, and to settle its claim sheets further.
 
-    python3 docs/results/compact.py small.db docs/results/small.db.gz
+    python3 docs/results/compact.py small.db docs/results/small.db.xz
 """
 
-import gzip
+import lzma
 import pathlib
 import sqlite3
 import sys
@@ -24,8 +24,7 @@ def compact(source, target):
         connection.commit()
         connection.execute("VACUUM")
         connection.close()
-        # Without a time, the same database gives the same file.
-        target.write_bytes(gzip.compress(copy.read_bytes(), compresslevel=9, mtime=0))
+        target.write_bytes(lzma.compress(copy.read_bytes(), preset=9 | lzma.PRESET_EXTREME))
 
 
 def main():

@@ -13,8 +13,8 @@ of its claims are decided, and what that took.
 
 import argparse
 import collections
-import gzip
 import json
+import lzma
 import pathlib
 import re
 import subprocess
@@ -160,9 +160,9 @@ def tables(program):
     """{name of a marker: its text}."""
     texts, collected, settled = {}, [], []
     with tempfile.TemporaryDirectory() as folder:
-        for packed in sorted(RESULTS.glob("*.db.gz")):
+        for packed in sorted(RESULTS.glob("*.db.xz")):
             database = pathlib.Path(folder) / packed.stem
-            database.write_bytes(gzip.decompress(packed.read_bytes()))
+            database.write_bytes(lzma.decompress(packed.read_bytes()))
             pelab = Pelab(program, database)
             for sheet in pelab.sheets():
                 texts[sheet] = pelab.ask("show", sheet, "--output", "markdown")

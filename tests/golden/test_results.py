@@ -1,7 +1,7 @@
 """The databases of docs/results: every round of their claim sheets is computed again in numpy, and
 docs/reproduction.md has the tables that they give. PELAB_BIN names the folder with the programs."""
 
-import gzip
+import lzma
 import os
 import pathlib
 import subprocess
@@ -16,7 +16,7 @@ import sheet_recount  # noqa: E402
 sys.path.insert(0, str(SOURCE / "docs/results"))
 import write_tables  # noqa: E402
 
-RESULTS = sorted((SOURCE / "docs/results").glob("*.db.gz"))
+RESULTS = sorted((SOURCE / "docs/results").glob("*.db.xz"))
 
 
 class Results(unittest.TestCase):
@@ -26,7 +26,7 @@ class Results(unittest.TestCase):
             self.assertLess(packed.stat().st_size, 1_000_000, packed.name)
             with tempfile.TemporaryDirectory() as folder:
                 path = pathlib.Path(folder) / "results.db"
-                path.write_bytes(gzip.decompress(packed.read_bytes()))
+                path.write_bytes(lzma.decompress(packed.read_bytes()))
                 problems, claims = sheet_recount.check(path)
             self.assertEqual(problems, [])
             self.assertGreater(claims, 10)
