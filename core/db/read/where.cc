@@ -32,19 +32,10 @@ constexpr OperatorText kOperators[] = {
     {"<", Operator::kLess},         {">", Operator::kGreater},
     {"~", Operator::kMatches}};
 
-// Whether a condition with this operator wants values that a list of what is there explains.
-bool WantsValues(Operator op) {
-  switch (op) {
-    case Operator::kEqual:
-    case Operator::kLess:
-    case Operator::kLessOrEqual:
-    case Operator::kGreater:
-    case Operator::kGreaterOrEqual:
-    case Operator::kIn:
-      return true;
-    default:
-      return false;
-  }
+// Whether the operator compares with a value that a job can have: not with a pattern, and not !=,
+// which nearly every job meets.
+bool ComparesWithValue(Operator op) {
+  return op != Operator::kNotEqual && op != Operator::kMatches && op != Operator::kMatchesNot;
 }
 
 bool IsSpace(char c) { return std::isspace(static_cast<unsigned char>(c)) != 0; }
@@ -268,7 +259,7 @@ class Parser {
 
   // epochs_to(x) is a measure of each job, which no list of jobs has.
   void NoteWanted(const Condition& condition, std::string_view op) {
-    if (condition.argument || !WantsValues(condition.op)) return;
+    if (condition.argument || !ComparesWithValue(condition.op)) return;
     const auto note = [&](const std::string& value) {
       values_.push_back({condition.field, value, std::string(op)});
     };

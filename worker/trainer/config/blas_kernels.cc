@@ -48,8 +48,8 @@ bool HasVariable(char** environment, const std::string& setting) {
   return false;
 }
 
-// "OPENBLAS_CORETYPE=…" if OpenBLAS should use other kernels. Empty if it should not, or lacks the
-// function; then main restarts the process.
+// OPENBLAS_CORETYPE and its value, if OpenBLAS should use other kernels. Empty if it should not, or
+// if it lacks the function that chooses them; then main restarts the process.
 std::string KernelsToChoose(char** environment) {
   const auto choose = reinterpret_cast<void (*)()>(dlsym(RTLD_DEFAULT, "gotoblas_dynamic_init"));
   const char* const core = BestCore();

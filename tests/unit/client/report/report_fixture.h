@@ -8,7 +8,7 @@
 
 namespace pelab::client {
 
-// What a report is made of, with the cells of `rows`.
+// The input of a report about the jobs `rows`, with their cells.
 inline ReportInput InputOf(std::vector<v1::JobRow> rows) {
   ReportInput input;
   input.jobs = results::JobList(std::move(rows));
