@@ -56,8 +56,10 @@ void Scheduler::Tick() {
   WantDispatch();
 }
 
-void Scheduler::AddReady(const store::ReadyJob& job) {
-  const std::int64_t wait = job.not_before - NowMs(clock_);
+void Scheduler::AddReady(const store::ReadyJob& job) { AddReady(job, NowMs(clock_)); }
+
+void Scheduler::AddReady(const store::ReadyJob& job, std::int64_t now_ms) {
+  const std::int64_t wait = job.not_before - now_ms;
   if (job.not_before == 0 || wait <= 0) {
     DropDelayed(job.job_id);
     ready_.Add(job, clock_.Monotonic());
@@ -377,7 +379,8 @@ void Scheduler::OnEnded(std::int64_t attempt_id, const store::JobChange& change)
     given_up_order_.pop_front();
   }
   Release(attempt_id);
-  if (change.ready) AddReady(*change.ready);
+  // The clock may have been set since the back-off was stored, so it is not read again.
+  if (change.ready) AddReady(*change.ready, change.now);
 }
 
 void Scheduler::Release(std::int64_t attempt_id) {

@@ -325,6 +325,7 @@ class Scheduler {
   void Heard(Worker& worker);
   void EndGone(std::int64_t attempt_id, const std::string& why);
   int EndAll(Worker& worker, const std::string& why);
+  void AddReady(const store::ReadyJob& job, std::int64_t now_ms);
   void Delay(const store::ReadyJob& job, absl::Duration until);
   void DropDelayed(std::int64_t job_id);
   void WantDispatch();

@@ -223,7 +223,8 @@ std::optional<JobChange> Move(Batch& batch, std::int64_t job_id, const JobEvent&
   if (job_event.event == state::Event::kPreempt && next->attempt_outcome == Outcome::kFailed) {
     job_event.error += "; it had stored no new epoch";
   }
-  JobChange change{.job_id = job_id, .state = next->to, .error = job_event.error_kind};
+  JobChange change{
+      .job_id = job_id, .state = next->to, .error = job_event.error_kind, .now = job_event.now};
   if (next->attempt_outcome) {
     change.outcome = *next->attempt_outcome;
     const auto attempt = job_event.attempt_id != 0 ? std::optional(job_event.attempt_id)

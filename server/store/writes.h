@@ -126,6 +126,7 @@ struct JobChange {
   state::Outcome outcome = state::Outcome::kLost;
   state::ErrorKind error = state::ErrorKind::kNone;
   std::optional<ReadyJob> ready;  // set if the job is queued again
+  std::int64_t now = 0;           // when it changed, Unix milliseconds; a back-off counts from it
   double gpu_seconds = 0;         // what the attempt's principal was charged for it
 };
 struct EventStored {

@@ -46,13 +46,13 @@ class Clock(FaultCase):
         for number in range(rounds(4, 0.2)):
             self.wait_epochs(3, timeout=20)
             self.set(clock if number % 3 else other, JUMPS[number % len(JUMPS)])
-        # Just before the clock goes back by an hour, a trainer dies: its job waits for the end of a
-        # back-off of one second.
+        # Just before the clock goes back, to before every other time, a trainer dies: its job waits
+        # for the end of a back-off of one second.
         trainers = self.trainers()
         if trainers and self.query("SELECT count(*) FROM v_jobs WHERE state = 'running'")[0][0]:
             os.kill(trainers[0], signal.SIGKILL)
             wait_until(lambda: self.outcomes().get("failed") or self._finished(), 20, "the failure")
-            self.set(clock, "-7200")
+            self.set(clock, "-172800")
         self.settle(document, JOBS, timeout=60)
         self.assertLessEqual(set(self.outcomes()), {"succeeded", "failed"},
                              "an attempt was lost to a clock")

@@ -141,8 +141,8 @@ class FaultCase(Case):
             self.customer.stop()
         curves, ablations = self._undisturbed[document]
         keys = {key for key, _ in curves}
-        wait_until(lambda: self._finished(), timeout or 240 + 5 * jobs, "every sweep to end; " +
-                   str(self.query("SELECT state, count(*) FROM v_jobs GROUP BY state")))
+        wait_until(lambda: self._finished(), timeout or 240 + 5 * jobs,
+                   lambda: f"every sweep to end; {self.situation()}")
         self.ledger.stop()
         self.ledger.look()
         self.assertEqual(self.ledger.changed, [], "an epoch that was stored has changed")

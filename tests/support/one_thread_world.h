@@ -26,7 +26,7 @@ class World : public Clock, public Executor, public store::Journal {
   explicit World(const std::string& path = ":memory:") : store(*store::Store::Open(path)) {}
 
   absl::Duration Monotonic() const override { return now; }
-  absl::Time Wall() const override { return absl::FromUnixSeconds(1'000'000) + now; }
+  absl::Time Wall() const override { return absl::FromUnixSeconds(1'000'000) + now + set_by; }
   void Post(std::function<void()> step) override { steps.push_back(std::move(step)); }
   void PostAt(absl::Duration when, std::function<void()> step) override {
     timed.emplace(when, std::move(step));
@@ -72,6 +72,7 @@ class World : public Clock, public Executor, public store::Journal {
   void StandStill(absl::Duration time) { now += time; }
 
   absl::Duration now = absl::Hours(1);
+  absl::Duration set_by = absl::ZeroDuration();  // how far somebody has set the wall clock
   std::unique_ptr<store::Store> store;
   std::deque<std::function<void()>> steps;
   std::multimap<absl::Duration, std::function<void()>> timed;

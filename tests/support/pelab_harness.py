@@ -179,8 +179,13 @@ class Case(unittest.TestCase):
 
     def wait_finished(self, jobs, timeout=120):
         wait_until(lambda: self.states().get("succeeded", 0) == jobs, timeout,
-                   lambda: f"{jobs} jobs to succeed; states {self.states()}, attempts "
-                           f"{self.query('SELECT * FROM v_attempts')}\n{self.logs()}")
+                   lambda: f"{jobs} jobs to succeed; {self.situation()}")
+
+    def situation(self):
+        """The jobs' states, their attempts and all logs: what a wait that ended without success
+        has to say."""
+        return (f"states {self.states()}, attempts {self.query('SELECT * FROM v_attempts')}\n"
+                f"{self.logs()}")
 
     def same_after_kills(self, sweep, jobs):
         """Trains the sweep undisturbed. Then trains it again on two workers, where the coordinator

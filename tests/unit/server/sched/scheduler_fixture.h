@@ -171,10 +171,13 @@ class SchedulerTest : public testing::Test {
     world_.Settle();
     return link;
   }
-  // Stores an event of a worker's attempt.
+  // Stores an event of a worker's attempt, of which the scheduler is not told yet.
+  store::EventStored Write(const store::Assignment& a, std::uint64_t sequence, EventBody body) {
+    return Do<store::EventStored>(EventWrite(a.attempt_id, a.token, sequence, std::move(body),
+                                             absl::ToUnixMillis(world_.Wall()), 0.5));
+  }
   store::EventStored Say(const store::Assignment& a, std::uint64_t sequence, EventBody body) {
-    const auto stored = Do<store::EventStored>(EventWrite(
-        a.attempt_id, a.token, sequence, std::move(body), absl::ToUnixMillis(world_.Wall()), 0.5));
+    const auto stored = Write(a, sequence, std::move(body));
     scheduler_->Stored(stored);
     world_.Settle();
     return stored;

@@ -79,6 +79,19 @@ TEST_F(SchedulerTest, AFailureWaitsForItsBackOffThenRunsAgainUntilTheBudgetIsSpe
   EXPECT_EQ(Text("SELECT state FROM jobs"), "failed");
 }
 
+TEST_F(SchedulerTest, ABackOffIsNoLongerIfTheClockIsSetBackJustAfterItWasStored) {
+  Submit("s", 1);
+  const auto link = Connect("w", 1);
+  const auto failed = Write(link->assignments[0], 1,
+                            FailedEvent(state::ErrorKind::kTrainerDied, "it broke"));
+  world_.set_by = -absl::Hours(1);
+  scheduler_->Stored(failed);
+  world_.Advance(absl::Milliseconds(400));  // of 500 ms
+  EXPECT_EQ(link->assignments.size(), 1u);
+  world_.Advance(absl::Milliseconds(400));
+  EXPECT_EQ(link->assignments.size(), 2u);
+}
+
 TEST_F(SchedulerTest, AWorkerOnWhichEverythingFailsIsLeftOutWhileOthersWork) {
   Submit("s", 12);
   const auto bad = Connect("bad", 1);
