@@ -69,12 +69,12 @@ configured: deps
 	  [ ! CMakePresets.json -nt $(BUILD)/build.ninja ]; } || \
 	  cmake --preset $(PRESET) -DPELAB_WITH_TESTS=ON
 
-build: configured
-	cmake --build $(BUILD) -j $(JOBS)
+build:
+	@deploy/build.sh everything $(BUILD) $(PRESET) $(JOBS)
 
 # On a new machine it leaves the tests out, and what they need to be installed.
 demo:
-	@deploy/build-programs.sh $(BUILD) $(PRESET) $(JOBS)
+	@deploy/build.sh programs $(BUILD) $(PRESET) $(JOBS)
 	@mkdir -p $(dir $(DB))
 	$(BUILD)/bin/pelab run docs/sweeps/quick.yaml --db $(DB)
 

@@ -3,6 +3,8 @@
 #
 #   deploy/install-deps.sh             everything, LibTorch included (CPU; Debian's own package)
 #   deploy/install-deps.sh --programs  what the four programs are built with, and nothing for tests
+#   deploy/install-deps.sh --compiled  what the programs and the tests are built with, and nothing
+#                                      that tests only run or import
 #   deploy/install-deps.sh --no-torch  without LibTorch, or for a host with its own
 #   deploy/install-deps.sh --lint      also what `make lint` runs
 #   deploy/install-deps.sh --fuzz      also clang with libFuzzer, for `make fuzz`
@@ -24,8 +26,9 @@ packages=(
   libabsl-dev libspdlog-dev libyaml-cpp-dev libtomlplusplus-dev nlohmann-json3-dev libcli11-dev
   libsqlite3-dev libsqlitecpp-dev libssl-dev libboost-dev libutf8proc-dev libzip-dev
 )
+compiled_tests=(libgtest-dev libgmock-dev)
 tests=(
-  libgtest-dev libgmock-dev python3-numpy python3-yaml faketime iproute2 openssl
+  python3-numpy python3-yaml faketime iproute2 openssl
   chromium  # pages are opened by their tests
   python3-grpcio python3-pandas python3-protobuf python3-scipy  # the Python package and its tests
   python3-pip python3-setuptools python3-venv python3-wheel     # its wheel
@@ -48,7 +51,8 @@ torch_tests=(python3-torch)  # tests write encodings of their own with it
 check=no
 for argument in "$@"; do
   case $argument in
-    --programs) tests=() torch_tests=() ;;
+    --programs) compiled_tests=() tests=() torch_tests=() ;;
+    --compiled) tests=() torch_tests=() ;;
     --no-torch) torch=() torch_tests=() ;;
     --lint) packages+=(clang-tidy clang-format flake8 mypy shellcheck) ;;
     --fuzz) packages+=(clang libclang-rt-dev) ;;
@@ -57,14 +61,15 @@ for argument in "$@"; do
     --bench) packages+=(python3-torch) ;;
     --check) check=yes ;;
     --slurm) packages+=(slurmctld slurmd slurm-client munge procps) ;;
-    -h | --help) sed -n '2,15s/^# \{0,1\}//p' "$0"; exit 0 ;;
+    -h | --help) sed -n '2,17s/^# \{0,1\}//p' "$0"; exit 0 ;;
     *)
       echo "install-deps.sh: unknown argument \"$argument\";" \
-        "known: --programs, --no-torch, --lint, --fuzz, --deb, --oci, --slurm, --bench, --check" >&2
+        "known: --programs, --compiled, --no-torch, --lint, --fuzz, --deb, --oci, --slurm," \
+        "--bench, --check" >&2
       exit 2 ;;
   esac
 done
-packages+=("${tests[@]}" "${torch[@]}" "${torch_tests[@]}")
+packages+=("${compiled_tests[@]}" "${tests[@]}" "${torch[@]}" "${torch_tests[@]}")
 
 if ! command -v dpkg-query >/dev/null || ! command -v apt-get >/dev/null; then
   cat >&2 <<'END'

@@ -109,24 +109,36 @@ void ExpectFanOutIsNaive(const TestModel& exact, const TestModel& single, const 
   EXPECT_EQ(different.sum().item<std::int64_t>(), 0);
 }
 
-// Every setting meets both hygienes and all replacements, and every encoding all pairs of them.
+// A hygiene with a replacement: zeros, a mean, or another example's values. There are six.
+struct Pair {
+  Hygiene hygiene;
+  std::int64_t replaced_by;
+};
+
+Pair PairOf(std::size_t number) {
+  constexpr std::int64_t kReplacedBy[] = {0, 1, 5};
+  return {number % 2 == 0 ? Hygiene::kClean : Hygiene::kAuthors, kReplacedBy[number % 3]};
+}
+
+// Every encoding meets each pair in several settings, and every setting with several encodings: the
+// pairs of an encoding's settings are those of the encoding before it, moved on by one.
 TEST(HeadAblation, FanOutIsTheNaiveWay) {
   const at::NoGradGuard no_grad;
-  std::size_t number = 0;
-  for (const Setting& setting : Settings()) {
+  const std::vector<Setting> settings = Settings();
+  const std::size_t of_one = settings.size() / PeRegistry().size();
+  for (std::size_t i = 0; i < settings.size(); ++i) {
+    const Setting& setting = settings[i];
+    const auto [hygiene, replaced_by] = PairOf(i / of_one + i % of_one);
+    SCOPED_TRACE(testing::Message() << setting << ", hygiene " << static_cast<int>(hygiene)
+                                    << ", replaced by " << replaced_by);
     const TestModel exact = MakeModel(setting), single = MakeModel(setting, at::kFloat);
     const Batch batch = RandomBatch(5, 16, 40, setting.padded);
-    for (const std::int64_t replaced_by : {0, 1, 5}) {  // zeros, a mean, another example's values
-      const Hygiene hygiene = ++number % 2 == 0 ? Hygiene::kClean : Hygiene::kAuthors;
-      SCOPED_TRACE(testing::Message() << setting << ", hygiene " << static_cast<int>(hygiene)
-                                      << ", replaced by " << replaced_by);
-      Ablation ablation{Target::kHead, hygiene, {}, {}}, in_floats = ablation;
-      if (replaced_by > 0) {
-        ablation.heads = SomeReplacement(exact.decoder, batch, replaced_by);
-        in_floats.heads = SomeReplacement(single.decoder, batch, replaced_by);
-      }
-      ExpectFanOutIsNaive(exact, single, batch, ablation, in_floats);
+    Ablation ablation{Target::kHead, hygiene, {}, {}}, in_floats = ablation;
+    if (replaced_by > 0) {
+      ablation.heads = SomeReplacement(exact.decoder, batch, replaced_by);
+      in_floats.heads = SomeReplacement(single.decoder, batch, replaced_by);
     }
+    ExpectFanOutIsNaive(exact, single, batch, ablation, in_floats);
   }
 }
 

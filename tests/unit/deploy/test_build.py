@@ -1,4 +1,4 @@
-"""deploy/build-programs.sh and what it asks of install-deps.sh, with stand-ins for the tools of
+"""deploy/build.sh and what it asks of install-deps.sh, with stand-ins for the tools of
 Debian and for CMake, which write down how they were called."""
 import os
 import pathlib
@@ -9,22 +9,26 @@ import tempfile
 import unittest
 
 SOURCE = pathlib.Path(__file__).resolve().parents[3]
-SCRIPT = SOURCE / "deploy" / "build-programs.sh"
+SCRIPT = SOURCE / "deploy" / "build.sh"
 PROGRAMS = "pelab pelab-server pelab-worker pelab-trainer"
 TORCH = "libtorch-dev libopenblas0-openmp"
 
 # `installed` has the names of packages that are there, or "all".
 DPKG_QUERY = """
-for package in "${@:4}"; do
-  grep -qxF -e "$package" -e all "$STATE/installed" && echo "installed $package"
-done
+if grep -qx all "$STATE/installed"; then
+  printf 'installed %s\\n' "${@:4}"
+else
+  printf '%s\\n' "${@:4}" | grep -xFf "$STATE/installed" | sed 's/^/installed /'
+fi
 exit 0
 """
 APT_GET = """
 [ "$1" = install ] || exit 0
 shift 3
 echo "apt-get $*" >> "$STATE/calls"
-case " $* " in *" libtorch-dev "*) if [ -e "$STATE/slow" ]; then sleep 0.5; fi ;; esac
+case " $* " in *" libtorch-dev "* | *" chromium "*)
+  if [ -e "$STATE/slow" ]; then sleep 0.5; fi ;;
+esac
 if [ -e "$STATE/no-torch" ]; then
   case " $* " in *" libtorch-dev "*) echo "E: no libtorch-dev"; exit 100 ;; esac
 fi
@@ -41,7 +45,9 @@ fi
 """
 
 
-class BuildPrograms(unittest.TestCase):
+class BuildCase(unittest.TestCase):
+    what = "programs"
+
     def setUp(self):
         self.top = pathlib.Path(tempfile.mkdtemp())
         self.addCleanup(shutil.rmtree, self.top)
@@ -62,8 +68,8 @@ class BuildPrograms(unittest.TestCase):
 
     def begin(self):
         return subprocess.Popen(
-            [SCRIPT, self.folder, "release", "2"], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-            text=True, start_new_session=True,
+            [SCRIPT, self.what, self.folder, "release", "2"], stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE, text=True, start_new_session=True,
             env={**os.environ, "PATH": f"{self.top}/bin:{os.environ['PATH']}",
                  "STATE": str(self.state), "FOLDER": str(self.folder)})
 
@@ -83,6 +89,12 @@ class BuildPrograms(unittest.TestCase):
                 found.append(f"{word} {'torch' if TORCH in rest else 'other packages'}")
         return found
 
+    def unfinished(self):
+        self.assertEqual(list(self.folder.iterdir()), [],
+                         "the next call would build without what came later")
+
+
+class BuildPrograms(BuildCase):
     def configure(self, *trainer):
         return " ".join(["--preset release -B B -DPELAB_WITH_TESTS=OFF",
                          *(f"-DPELAB_WITH_TRAINER={value}" for value in trainer)])
@@ -93,9 +105,11 @@ class BuildPrograms(unittest.TestCase):
         self.assertEqual(self.calls(), [self.configure(), f"--build B -j 2 --target {PROGRAMS}"])
 
     def test_usage(self):
-        said = subprocess.run([SCRIPT, self.folder], capture_output=True, text=True, timeout=60)
-        self.assertEqual((said.returncode, said.stderr),
-                         (2, "usage: deploy/build-programs.sh FOLDER PRESET JOBS\n"))
+        for words in ([self.folder], ["all", self.folder, "release", "2"]):
+            said = subprocess.run([SCRIPT, *words], capture_output=True, text=True, timeout=60)
+            self.assertEqual(
+                (said.returncode, said.stderr),
+                (2, "usage: deploy/build.sh programs|everything FOLDER PRESET JOBS\n"))
 
     def test_a_folder_that_is_configured(self):
         (self.state / "installed").write_text("all\n")
@@ -126,10 +140,6 @@ class BuildPrograms(unittest.TestCase):
                           "installed torch", self.configure(),
                           f"--build B -j 2 --target {PROGRAMS}"])
 
-    def unfinished(self):
-        self.assertEqual(list(self.folder.iterdir()), [],
-                         "the next call would build without the trainer")
-
     def test_packages_that_cannot_be_installed(self):
         (self.state / "no-torch").touch()
         status, _, errors = self.build()
@@ -153,6 +163,56 @@ class BuildPrograms(unittest.TestCase):
         self.unfinished()
         with self.assertRaises(ProcessLookupError):  # nothing of it is left
             os.killpg(process.pid, signal.SIGKILL)
+
+
+class BuildEverything(BuildCase):
+    what = "everything"
+    BUILD = "--build B -j 2 --target all"
+
+    def calls(self):
+        return [call.replace("other packages", "the rest") if "--" not in call else call
+                for call in super().calls()]
+
+    def configure(self, *pythons):
+        return " ".join(["--preset release -B B -DPELAB_WITH_TESTS=ON",
+                         *(f"-DPELAB_WITH_PYTHONS={value}" for value in pythons)])
+
+    def test_a_machine_that_has_everything(self):
+        (self.state / "installed").write_text("all\n")
+        self.assertEqual(self.build()[0], 0)
+        self.assertEqual(self.calls(), [self.configure(), self.BUILD])
+
+    def test_what_tests_run_comes_while_they_compile(self):
+        (self.state / "slow").touch()
+        self.assertEqual(self.build()[0], 0)
+        calls = self.calls()
+        self.assertEqual(calls[:2], ["apt-get torch", "installed torch"])
+        self.assertIn(self.BUILD, calls[:calls.index("installed the rest")])
+        self.assertEqual([call for call in calls if call.startswith("--")],
+                         [self.configure("OFF"), self.BUILD, self.configure("ON"), self.BUILD])
+        self.assertLess(calls.index("installed the rest"), calls.index(self.configure("ON")))
+        lines = (self.state / "calls").read_text().splitlines()
+        first, rest = (set(line.split()) for line in lines if line.startswith("apt-get"))
+        self.assertLessEqual({"libgtest-dev", "libgrpc++-dev"}, first)
+        self.assertLessEqual({"chromium", "python3-torch", "python3-numpy"}, rest)
+
+    def test_a_folder_that_has_the_programs_is_configured_again(self):
+        (self.state / "installed").write_text("all\n")
+        for cache, calls in (("", [self.configure(), self.BUILD]),
+                             ("PELAB_WITH_TESTS:BOOL=OFF", [self.configure(), self.BUILD]),
+                             ("PELAB_WITH_TESTS:BOOL=ON", [self.BUILD])):
+            (self.state / "calls").unlink(missing_ok=True)
+            (self.folder / "build.ninja").touch()
+            (self.folder / "CMakeCache.txt").write_text(cache + "\n")
+            self.assertEqual(self.build()[0], 0)
+            self.assertEqual(self.calls(), calls, cache)
+
+    def test_a_compiler_that_fails(self):
+        for name in ("slow", "compile-fails"):
+            (self.state / name).touch()
+        self.assertNotEqual(self.build()[0], 0)
+        self.assertEqual(self.calls()[-1], "installed the rest")
+        self.unfinished()
 
 
 if __name__ == "__main__":
