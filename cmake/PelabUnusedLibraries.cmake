@@ -6,7 +6,29 @@
 # asks for and does not use, with its name. RESULT gets their paths. It is empty, and so is FOLDER,
 # if every library is used or if another one of the process would miss a symbol. Libraries that
 # pelab links itself stay, because a program may need them beside LibTorch.
+#
+# They are tried elsewhere, and then each replaces the one of the last configuration. A trainer that
+# is started meanwhile never loads one that other libraries need.
 function(pelab_stand_ins library folder result)
+  set(tried ${CMAKE_BINARY_DIR}/CMakeFiles/pelab_stand_ins)
+  pelab_try_stand_ins(${library} ${tried} names)
+  set(made)
+  file(MAKE_DIRECTORY ${folder})
+  foreach(name IN LISTS names)
+    file(RENAME ${tried}/${name} ${folder}/${name})
+    list(APPEND made ${folder}/${name})
+  endforeach()
+  file(GLOB files ${folder}/*)
+  foreach(path IN LISTS files)
+    if(NOT path IN_LIST made)
+      file(REMOVE ${path})
+    endif()
+  endforeach()
+  set(${result} ${made} PARENT_SCOPE)
+endfunction()
+
+# RESULT gets the names of the stand-ins, which are left in FOLDER.
+function(pelab_try_stand_ins library folder result)
   set(${result} "" PARENT_SCOPE)
   file(REMOVE_RECURSE ${folder})
   execute_process(COMMAND ldd -u ${library} OUTPUT_VARIABLE unused ERROR_QUIET)
@@ -22,19 +44,18 @@ function(pelab_stand_ins library folder result)
       COMMAND ${CMAKE_CXX_COMPILER} -shared -nostdlib -s -Wl,--no-as-needed
               -Wl,-z,relro,-z,now,-soname,${name} -lc -o ${folder}/${name} -x c++ /dev/null
       COMMAND_ERROR_IS_FATAL ANY)
-    list(APPEND made ${folder}/${name})
+    list(APPEND made ${name})
   endforeach()
   pelab_missed(${library} ${folder} missed)
-  foreach(path IN LISTS made)
-    string(FIND "${missed}" "${path}: no version" at)
+  foreach(name IN LISTS made)
+    string(FIND "${missed}" "${folder}/${name}: no version" at)
     if(NOT at EQUAL -1)  # another library of the process uses the real one
-      list(REMOVE_ITEM made ${path})
-      file(REMOVE ${path})
+      list(REMOVE_ITEM made ${name})
+      file(REMOVE ${folder}/${name})
     endif()
   endforeach()
   pelab_missed(${library} ${folder} missed)
-  if(missed OR NOT made)
-    file(REMOVE_RECURSE ${folder})
+  if(missed)
     return()
   endif()
   set(${result} ${made} PARENT_SCOPE)

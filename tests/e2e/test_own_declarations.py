@@ -41,7 +41,7 @@ class Declared(OwnEncoding):
 
     def test_a_choice_is_trained_and_exported(self):
         self.forms()
-        text = document("{name: own, file: forms.pt, form: [linear, log]}")
+        text = document("{name: own, file: forms.pt, form: [linear, log]}", train=128)
         self.ok(self.run_sweep(self.write("own.yaml", text)))
         labels = ["own:forms(form=linear)", "own:forms(form=log)"]
         self.assertEqual(self.labels(), labels)
