@@ -17,7 +17,8 @@ LAYERS = HEADS = 2
 
 
 def document(analyses):
-    return tiny_sweep(epochs=EPOCHS, pes="rope") + f"analyses: {json.dumps(analyses)}\n"
+    return (tiny_sweep(epochs=EPOCHS, train_examples=128, pes="rope")
+            + f"analyses: {json.dumps(analyses)}\n")
 
 
 class Analyze(RunCase):

@@ -54,8 +54,8 @@ class BackupsTest(BackupsCase):
         """Each backup is sound, whenever it was made; the last has everything, and can be served.
         """
         server = self.serve("--http", "127.0.0.1:0")
-        self.worker("w", 2)
-        self.submit(tiny_sweep(epochs=8, train_examples=1024))
+        self.worker("w", 1)  # alone, it trains for longer than the time between two backups
+        self.submit(tiny_sweep(epochs=8, train_examples=256))
         self.wait_finished(4)
         last = self.wait_new()
         server.terminate()
@@ -129,7 +129,7 @@ class BackupsTest(BackupsCase):
         for number in range(6):
             server = self.serve()
             if number == 0:
-                self.submit(tiny_sweep(epochs=60))
+                self.submit(tiny_sweep(epochs=60, train_examples=64))
             wait_until(self.halves, 20, "a backup to begin")
             server.kill()
             server.wait()

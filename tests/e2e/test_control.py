@@ -38,12 +38,12 @@ class Control(Case):
 
     def test_a_cancelled_sweep_goes_on_and_is_deleted(self):
         coordinator = self.server()
-        document = tiny_sweep(name="first", epochs=LONG, train_examples=1024, seeds="[0, 1]",
+        document = tiny_sweep(name="first", epochs=LONG, train_examples=256, seeds="[0, 1]",
                               pes="[nope]")
         self.submit(document)
-        self.submit(tiny_sweep(name="other", epochs=LONG, train_examples=1024, seeds="[1]",
+        self.submit(tiny_sweep(name="other", epochs=LONG, train_examples=256, seeds="[1]",
                                pes="[nope]"))
-        self.worker(slots=2)
+        self.worker(slots=1)
         wait_until(lambda: self.query("SELECT count(*) FROM v_curves")[0][0] > 3, 60,
                    "the first epochs")
         refused = self.pelab("sweeps", "delete", "first", "--yes")
@@ -79,7 +79,7 @@ class Control(Case):
 
     def test_sweeps(self):
         coordinator = self.server()
-        self.submit(tiny_sweep(name="held", seeds="[0]"))
+        self.submit(tiny_sweep(name="held", train_examples=64, seeds="[0]"))
         paused = self.json("pause", "held")
         self.assertEqual((paused["state"], paused["paused"], paused["changed"]),
                          ("active", True, True))
@@ -89,7 +89,7 @@ class Control(Case):
         coordinator.kill()
         coordinator.wait()
         self.server()
-        self.submit(tiny_sweep(name="other", seeds="[7]", pes="[nope]"))
+        self.submit(tiny_sweep(name="other", train_examples=64, seeds="[7]", pes="[nope]"))
         self.worker(slots=1)
         self.wait_state("other", "finished")
         self.assertEqual(self.attempts("held"), 0)
@@ -98,7 +98,8 @@ class Control(Case):
 
         # Both sweeps wait for one slot: the higher priority goes first.
         self.json("pause", "other")  # it has ended: nothing happens
-        self.submit(tiny_sweep(name="urgent", seeds="[8]", pes="[nope]", epochs=2))
+        self.submit(tiny_sweep(name="urgent", train_examples=64, seeds="[8]", pes="[nope]",
+                               epochs=2))
         self.wait_state("urgent", "finished")
         self.assertEqual(self.json("priority", "held", "7")["priority"], 7)
         self.ok(self.pelab("priority", "held", "--", "-3"))
@@ -125,15 +126,15 @@ class Control(Case):
     def test_cancel_and_retry(self):
         self.server()
         self.worker(slots=2)
-        self.submit(tiny_sweep(name="long", epochs=LONG, seeds="[0]", pes="[nope]"))
         self.submit(tiny_sweep(name="lr", seeds="[0]", pes="[nope]"), "--set", "train.lr=1000",
                     "--set", "train.weight_decay=1")  # its weights grow until they are not finite
-        wait_until(lambda: self.trainers(), 30, "the trainers")
         self.wait_state("lr", "finished")
         self.assertEqual(self.sweep("lr")["failed"], 1)
         self.assertEqual(self.json("retry", "lr", "--failed"), {"queued": 1, "need_nothing": 0})
         self.wait_state("lr", "finished")
         self.assertEqual(self.outcomes("lr"), ["failed", "failed"])
+        self.submit(tiny_sweep(name="long", epochs=LONG, seeds="[0]", pes="[nope]"))
+        wait_until(lambda: self.trainers(), 30, "the trainer")
         self.assertIn("0 jobs queued again", self.ok(self.pelab("retry", "long")).stdout)
 
         job = self.json("jobs", "long")["jobs"][0]["job_id"]
@@ -157,7 +158,7 @@ class Control(Case):
     def test_workers(self):
         self.server()
         first = self.worker("a", 1)
-        self.submit(tiny_sweep(name="s", epochs=LONG, train_examples=1024, seeds="[0]",
+        self.submit(tiny_sweep(name="s", epochs=LONG, train_examples=256, seeds="[0]",
                                pes="[nope]"))
         wait_until(lambda: self.query("SELECT max(epochs_done) FROM v_jobs")[0][0] >= 2, 30,
                    "some epochs")

@@ -19,8 +19,11 @@ from pelab_harness import BIN, tiny_sweep, wait_until  # noqa: E402
 from trained_case import TrainedCase  # noqa: E402
 
 
+SMALL = {"epochs": 2, "train_examples": 128}
+
+
 class Trained(TrainedCase):
-    SWEEP = (tiny_sweep(pes="[nope, {name: partial_rope, heads: [1]}]")
+    SWEEP = (tiny_sweep(pes="[nope, {name: partial_rope, heads: [1]}]", **SMALL)
              + "analyses: [head_ablation, layer_ablation]\n")
     COPY = "other.db"
 
@@ -270,7 +273,7 @@ class Import(Trained):
         self.server()
         self.worker(slots=1)
         self.submit(tiny_sweep(name="busy", seeds="[0]", pes="[nope]", epochs=100_000))
-        self.submit(tiny_sweep(name="part", seeds="[0]", pes="[nope]")
+        self.submit(tiny_sweep(name="part", seeds="[0]", pes="[nope]", **SMALL)
                     + "analyses: [head_ablation, layer_ablation]\n")
         wait_until(lambda: self.trainers(), 30, "the trainer")
         report = self.json("import", self.other)
@@ -383,7 +386,7 @@ class Import(Trained):
     def test_from_one_that_is_being_written(self):
         coordinator = self.server()
         self.worker(slots=1)
-        self.submit(tiny_sweep(seeds="0..1", pes="[nope]", epochs=2, name="busy"))
+        self.submit(tiny_sweep(seeds="0..1", pes="[nope]", name="busy", **SMALL))
         target = self.folder / "target.db"
         wait_until(lambda: self.states().get("succeeded", 0) >= 1, 60, "a job")
         report = self.on_file("import", self.db, db=target)

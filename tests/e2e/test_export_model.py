@@ -15,7 +15,7 @@ import unittest
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
 from exported_models import ExportCase, module_of  # noqa: E402
 from forked_script import run_script  # noqa: E402
-from pelab_harness import BIN, SOURCE, tiny_sweep  # noqa: E402
+from pelab_harness import BIN, SOURCE, tiny_sweep, wait_until  # noqa: E402
 import test_own_encoding as own  # noqa: E402
 import torch  # noqa: E402
 
@@ -93,24 +93,20 @@ def run_model(folder, *arguments):
     return run_script("model.py", *arguments, folder=folder, alone=True)
 
 
-class Exported(ExportCase):
-    def train(self, document):
-        name = re.search("name: (.*)", document)[1]
-        self.ok(self.run_sweep(self.write(f"{name}.yaml", document), "--cpu-slots", 2,
-                               "--threads-per-slot", 1))
-
-
-class Agreement(Exported):
+class Agreement(ExportCase):
     """Of own encodings; e2e.reevaluate compares those that pelab brings."""
 
     def test_own_encodings(self):
         for script, *arguments in ((own.EXAMPLE, self.folder),
                                    (self.write("every.py", textwrap.dedent(EVERY)),)):
             self.ok(run_script(script, *arguments, folder=self.folder))
-        document = without_analyses(own.document(OWN, "[3]"))
-        self.train(document)
-        self.train(document.replace("name: own", "name: padded", 1)
-                   .replace("name: distance", "name: distance, definition: published"))
+        document = without_analyses(own.document(OWN, "[3]", train=72, test=40, epochs=1))
+        self.server()
+        self.worker()
+        self.submit(document)
+        self.submit(document.replace("name: own", "name: padded", 1)
+                    .replace("name: distance", "name: distance, definition: published"))
+        self.wait_finished(10)
         folders = self.check_exports(10)
         for label, folder in folders.items():
             name = re.search(r"own:(\w+)", label)[1]
@@ -118,21 +114,41 @@ class Agreement(Exported):
                              (self.folder / f"{name}.pt").read_bytes())
 
 
-class Command(Exported):
-    """One trained job for all tests, which may change the database and its files."""
+class Trained(ExportCase):
+    def train(self):
+        """Job 1 succeeds. Job 2 fails, since its weights grow until they are not finite."""
+        self.server()
+        self.worker()
+        self.submit(without_analyses(tiny_sweep(pes="[rope]", seeds="[0]", epochs=1)))
+        self.submit(without_analyses(tiny_sweep(name="failing", seeds="[7]", pes="[nope]",
+                                                epochs=2)),
+                    "--set", "train.lr=1000", "--set", "train.weight_decay=1")
+        wait_until(lambda: self.states() == {"succeeded": 1, "failed": 1}, 60, self.situation)
+        for process in reversed(self.started):
+            process.terminate()
+            process.wait(10)
+
+
+class Command(ExportCase):
+    """Two trained jobs for all tests, which may change the database and its files."""
 
     @classmethod
     def setUpClass(cls):
         super().setUpClass()
-        cls.trained = Exported("run_sweep")
+        cls.trained = Trained("train")
         cls.trained.setUp()
         cls.addClassCleanup(cls.trained.doCleanups)
-        cls.trained.train(without_analyses(tiny_sweep(pes="[rope]", seeds="[0]", epochs=1)))
+        cls.trained.train()
+        cls.trained.export(1, cls.trained.folder / "out", "--data")
 
     def setUp(self):
         super().setUp()
         shutil.copy(self.trained.db, self.db)
         shutil.copytree(f"{self.trained.db}.artifacts", f"{self.db}.artifacts")
+
+    def copied(self):
+        """A folder that was exported with its data, as test_the_folder does."""
+        return shutil.copytree(self.trained.folder / "out", self.folder / "out")
 
     def refused(self, *arguments, status=2, program=None, path=None):
         """The message of an export that fails."""
@@ -168,10 +184,10 @@ class Command(Exported):
         self.assertIn(f"4 files, stored test accuracy {stored}", text)
 
     def test_the_module_without_lengths(self):
-        self.export(1, "out", "--data")
-        module = module_of(self.folder / "out")
+        out = self.copied()
+        module = module_of(out)
         model = module.load()
-        data, _ = module.read_safetensors(self.folder / "out" / "data.safetensors")
+        data, _ = module.read_safetensors(out / "data.safetensors")
         tokens = data["tokens"][:5]
         self.assertTrue(torch.equal(model(tokens), model(tokens, data["lengths"][:5])))
         self.assertFalse(model.training)
@@ -179,8 +195,7 @@ class Command(Exported):
         self.assertTrue(all(parameter.grad is not None for parameter in model.parameters()))
 
     def test_model_py_says_what_is_wrong(self):
-        self.export(1, "out", "--data")
-        out = self.folder / "out"
+        out = self.copied()
         for arguments, said in (((), "usage: python3 model.py data.safetensors"),
                                 (("none",), "No such file"),
                                 (("weights.safetensors",), "targets"),
@@ -220,9 +235,6 @@ class Command(Exported):
 
     def test_jobs_without_a_model(self):
         self.assertIn("no job 9", self.refused(9, "--out", "out"))
-        failing = self.write("failing.yaml", without_analyses(
-            tiny_sweep(name="failing", seeds="[7]", pes="[nope]", epochs=2)))
-        self.run_sweep(failing, "--set", "train.lr=1000", "--set", "train.weight_decay=1")
         self.assertIn("job 2 is failed; only a job whose training has succeeded",
                       self.refused(2, "--out", "out"))
         self.assertFalse((self.folder / "out").exists())

@@ -57,10 +57,15 @@ class IdentityTest(Case):
             "b.attempt_id AND a.started_at <= b.started_at AND b.started_at < a.ended_at"), [(0,)])
 
         (self.folder / "root.token").write_text(root)
+        capabilities = subprocess.run([BIN / "pelab-trainer", "capabilities"], check=True,
+                                      capture_output=True, text=True).stdout
+        trainer = self.write("trainer", f"#!/bin/sh\necho '{capabilities}'\n")  # starts at once
+        trainer.chmod(0o755)
         for turn in range(5):  # whichever direction of the session's stream ends first
             refused = subprocess.run(
                 [BIN / "pelab-worker", "--server", self.socket, "--workdir",
-                 self.folder / f"root{turn}", "--token-file", self.folder / "root.token"],
+                 self.folder / f"root{turn}", "--token-file", self.folder / "root.token",
+                 "--trainer", trainer],
                 stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60)
             self.assertEqual(refused.returncode, 1, refused.stderr)
             self.assertIn("root is an operator; Fleet/Session is for a worker; `pelab admin "

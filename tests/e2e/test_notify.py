@@ -104,7 +104,7 @@ class NotifyTest(SettleCase):
         secret.chmod(0o600)
         server = self.serve(receiver.url, "--notify-secret-file", secret)
         self.worker("w", 2, env=trainer_environment())
-        self.submit(tiny_sweep(epochs=1))
+        self.submit(tiny_sweep(epochs=1, train_examples=64))
         messages = self.wait_events(receiver, 1)
         self.assertEqual(receiver.events(), [("sweep_done", "tiny")])
         self.assertEqual(messages[0]["sweep_id"], 1)
@@ -126,7 +126,7 @@ class NotifyTest(SettleCase):
         self.serve(receiver.url)
         time.sleep(1)
         self.assertEqual(len(receiver.requests), 1)
-        self.submit(tiny_sweep(epochs=1, name="again"))
+        self.submit(tiny_sweep(epochs=1, train_examples=64, name="again"))
         self.wait_events(receiver, 2)
         self.assertEqual(receiver.events()[1:], [("sweep_done", "again")])
         self.assertNotIn("X-Pelab-Signature", receiver.requests[1][1])
@@ -215,7 +215,7 @@ class NotifyTest(SettleCase):
         hole.listen(8)
         for url in [f"http://127.0.0.1:{hole.getsockname()[1]}/", "http://127.0.0.1:1/"]:
             server = self.serve(url)
-            for number in range(5):
+            for number in range(3):
                 self.submit(tiny_sweep(name=f"sweep{number}"))
                 self.ok(self.pelab("cancel", f"sweep{number}"))
             self.ok(self.pelab("status"))

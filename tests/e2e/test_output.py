@@ -5,15 +5,16 @@ import hashlib
 import os
 import pathlib
 import resource
+import shutil
 import subprocess
 import sys
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
+from made_up import made_up  # noqa: E402
 from pelab_harness import BIN, Case, tiny_sweep, wait_until  # noqa: E402
 
 NOBODY = 65534  # the id of the user who owns nothing
-POPULATE = BIN.parent / "tests/pelab-populate"
 COMMANDS = [["--help"], ["--version"], ["results", "--help"], ["catalog"],
             ["catalog", "pe", "rope"], ["completion", "bash"], ["status"], ["status", "tiny"],
             ["jobs"], ["jobs", "--output", "json"], ["jobs", "--output", "jsonl"], ["results"],
@@ -26,9 +27,8 @@ COMMANDS = [["--help"], ["--version"], ["results", "--help"], ["catalog"],
 class Output(Case):
     def setUp(self):
         super().setUp()
-        sweep = self.write("tiny.yaml", tiny_sweep() + "analyses: [head_ablation]\n")
-        subprocess.run([POPULATE, sweep, "--db", self.db, "--log", "epoch 0\n"], cwd=self.folder,
-                       check=True, timeout=120)
+        document = tiny_sweep() + "analyses: [head_ablation]\n"
+        shutil.copy(made_up("tiny.yaml", document, "--log", "epoch 0\n"), self.db)
         self.environment = {name: value
                             for name, value in os.environ.items() if name != "PELAB_SERVER"}
 
@@ -46,8 +46,8 @@ class Output(Case):
                 self.assertEqual(result.stderr.splitlines()[-1],
                                  "pelab: cannot write to standard output: No space left on device")
                 self.assertEqual(result.stderr.count("cannot write"), 1)
-                for made in ("new.html", "new"):
-                    subprocess.run(["rm", "-rf", self.folder / made], check=True)
+                (self.folder / "new.html").unlink(missing_ok=True)
+                shutil.rmtree(self.folder / "new", ignore_errors=True)
 
     def test_a_full_disk_is_an_error_of_the_other_programs(self):
         for program, arguments in (("pelab-server", ["--help"]), ("pelab-server", ["--version"]),

@@ -1,6 +1,8 @@
-"""Trainings on data of one's own, on the real binaries: the numbers of tasks that pelab brings, and
-targets by position. Run by a Python with numpy and PyTorch, which trains nothing here."""
+"""Trainings on data of one's own, on the real binaries: the numbers of tasks that pelab brings,
+targets by position, and exports, imports and reports of them. Run by a Python with numpy and
+PyTorch, which trains nothing here."""
 
+import csv
 import hashlib
 import json
 import os
@@ -12,11 +14,13 @@ import sys
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
+import browser  # noqa: E402
 from exported_models import LOSS, module_of  # noqa: E402
 from own_data_case import (  # noqa: E402
-    OwnData, SLOTS, TOY, Trained, document, read, targets_of, toy)
+    OwnData, SLOTS, TOY, Trained, document, induction, read, targets_of, toy)
 from pelab_harness import BIN, trainer_environment  # noqa: E402
 from preloaded import Preloaded  # noqa: E402
+from report_case import data_of  # noqa: E402
 import numpy as np  # noqa: E402
 import torch  # noqa: E402
 import pelab  # noqa: E402
@@ -29,8 +33,8 @@ class Same(OwnData):
     every ablated head."""
 
     TASKS = """
-  - {name: distance, length: 24, vocabulary: 40, train_examples: 160, test_examples: 80}
-  - {name: counting, length: 24, vocabulary: 40, train_examples: 160, test_examples: 80,
+  - {name: distance, length: 24, vocabulary: 40, train_examples: 96, test_examples: 48}
+  - {name: counting, length: 24, vocabulary: 40, train_examples: 96, test_examples: 48,
      triggers: 6}"""
     PES = "[rope, nope, mla]"
 
@@ -268,6 +272,70 @@ class ByPosition(Trained):
         self.assertEqual(len(bits), len(there))
         self.assertEqual(bits.count("1"), correct)
         self.assertFalse([at for at, bit in enumerate(bits) if bit == "1" and not there[at]])
+
+
+class Carry(Trained):
+    def test_export(self):
+        self.ok(self.pelab_db("export", "own", "--out", "out"))
+        out = self.folder / "out"
+        with open(out / "jobs.csv", newline="", encoding="utf-8") as file:
+            keys = sorted(row["key"] for row in csv.DictReader(file))
+        provenance = json.loads((out / "provenance.json").read_text())
+        self.assertFalse([line for line in provenance["commands"] if "file:" in line])
+        self.assertIn("| `data/induction.safetensors` |", (out / "README.md").read_text())
+        self.assertEqual((out / "data" / "induction.safetensors").read_bytes(), induction())
+        # The folder alone is enough to run it elsewhere, and finds the jobs it came from.
+        elsewhere = pathlib.Path(shutil.move(out, self.folder / "elsewhere"))
+        self.data.unlink()
+        found = self.dry_run(elsewhere / "sweep.yaml")
+        self.assertEqual(sorted(job["key"] for job in found), keys)
+        again = self.ok(self.run_sweep(elsewhere / "sweep.yaml"))
+        self.assertIn("going on with sweep 1 own: 2 succeeded", again.stdout)
+
+    def test_import(self):
+        other = self.folder / "other.db"
+        for _ in range(2):
+            self.ok(self.pelab_db("import", self.db, "--db", other))
+        sha256 = hashlib.sha256(induction()).hexdigest()
+        stored = self.query("SELECT sha256, bytes FROM files", db=other)
+        self.assertEqual(stored, [(sha256, len(induction()))])
+        kept = self.folder / "other.db.artifacts" / sha256[:2] / sha256
+        self.assertEqual(kept.read_bytes(), induction())
+        self.assertEqual(self.results(other), self.results())
+        self.ok(self.pelab_db("db", "check", "--db", other))
+        # The new database lacks nothing to export a model with its data, and to go on.
+        self.ok(self.pelab_db("export-model", 1, "--out", "model", "--data", "--db", other))
+        self.assertTrue((self.folder / "model" / "data.safetensors").exists())
+
+    def test_conditions(self):
+        for where, tasks in (("task=own:induction", {"own:induction"}),
+                             ("task=own:induction(test=long)", {"own:induction(test=long)"}),
+                             ("task.data=induction", set(self.SPLITS.values())),
+                             ("task.data=induction and task.test=long",
+                              {"own:induction(test=long)"}),
+                             ("task.targets=position", set(self.SPLITS.values())),
+                             ("task.data=other", set())):
+            result = self.ok(self.pelab_db("results", "--where", where, "--output", "json"))
+            found = {row["task"] for row in json.loads(result.stdout)["groups"]}
+            self.assertEqual(found, tasks, where)
+        said = self.ok(self.pelab_db("results", "own")).stdout
+        self.assertRegex(said, r"own:induction clean 2\.1 % \(guessing\)")
+
+    def test_report(self):
+        self.ok(self.pelab_db("report", "own", "--out", "report.html"))
+        page = self.folder / "report.html"
+        self.assertEqual({cell["task"] for cell in data_of(page)["cells"]},
+                         set(self.SPLITS.values()))
+        if not browser.CHROMIUM:
+            self.skipTest(browser.MISSING)
+        with browser.Page() as tab:
+            tab.open(page)
+            tab.wait("typeof pelabReport !== 'undefined'")
+            tab.evaluate("pelabReport.drawAll()")
+            self.assertEqual(tab.complaints(), [])
+            self.assertGreater(tab.evaluate("pelabReport.charts.length"), 3)
+            self.assertLessEqual(tab.overflow(), 0)
+            self.assertIn("own:induction(test=long)", tab.evaluate("document.body.innerText"))
 
 
 class AsATrainerProcess(Trained):

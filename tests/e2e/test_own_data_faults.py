@@ -1,22 +1,15 @@
-"""Own data where programs are killed and files are lost, and in exports, imports, reports and
-claims. Run by a Python with numpy and PyTorch."""
+"""Own data where programs are killed, files are lost and workers are old, and in claims. Run by a
+Python with numpy and PyTorch."""
 
-import csv
-import hashlib
-import json
 import os
 import pathlib
-import shutil
-import subprocess
 import sys
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
-import browser  # noqa: E402
 from own_data_case import (  # noqa: E402
-    INDUCTION, OwnData, SLOTS, Sines, TOY, Trained, document, induction)
+    INDUCTION, OwnData, SLOTS, Sines, TOY, document)
 from pelab_harness import BIN, wait_until  # noqa: E402
-from report_case import data_of  # noqa: E402
 import pelab  # noqa: E402
 
 TRAINER = BIN / "pelab-trainer"
@@ -49,12 +42,14 @@ class Faults(OwnData):
 
     def old_trainer(self):
         """A trainer of before, which has no task own."""
-        told = json.loads(subprocess.run([TRAINER, "capabilities"], check=True,
-                                         capture_output=True, timeout=60).stdout)
-        told["tasks"] = [task for task in told["tasks"] if task["name"] != "own"]
-        self.write("capabilities.json", json.dumps(told) + "\n")
+        forget = self.write("forget.py", """
+import json, sys
+told = json.load(sys.stdin)
+told["tasks"] = [task for task in told["tasks"] if task["name"] != "own"]
+print(json.dumps(told))
+""")
         path = self.write("old-trainer", f"""#!/bin/sh
-if [ "$1" = capabilities ]; then exec cat {self.folder}/capabilities.json; fi
+if [ "$1" = capabilities ]; then {TRAINER} "$@" | {sys.executable} {forget}; exit; fi
 exec {TRAINER} "$@"
 """)
         path.chmod(0o755)
@@ -75,69 +70,6 @@ exec {TRAINER} "$@"
         self.wait_finished(2)
         self.ok(self.pelab("extend", "own", "--seed", "1"))
         self.wait_finished(4)
-
-
-class Carry(Trained):
-    def test_export(self):
-        self.ok(self.pelab_db("export", "own", "--out", "out"))
-        out = self.folder / "out"
-        with open(out / "jobs.csv", newline="", encoding="utf-8") as file:
-            keys = sorted(row["key"] for row in csv.DictReader(file))
-        provenance = json.loads((out / "provenance.json").read_text())
-        self.assertFalse([line for line in provenance["commands"] if "file:" in line])
-        self.assertIn("| `data/induction.safetensors` |", (out / "README.md").read_text())
-        self.assertEqual((out / "data" / "induction.safetensors").read_bytes(), induction())
-        # The folder alone is enough to run it elsewhere, and finds the jobs it came from.
-        elsewhere = pathlib.Path(shutil.move(out, self.folder / "elsewhere"))
-        self.data.unlink()
-        self.assertEqual(sorted(job["key"] for job in self.dry_run(elsewhere / "sweep.yaml")), keys)
-        again = self.ok(self.run_sweep(elsewhere / "sweep.yaml"))
-        self.assertIn("going on with sweep 1 own: 2 succeeded", again.stdout)
-
-    def test_import(self):
-        other = self.folder / "other.db"
-        for _ in range(2):
-            self.ok(self.pelab_db("import", self.db, "--db", other))
-        sha256 = hashlib.sha256(induction()).hexdigest()
-        stored = self.query("SELECT sha256, bytes FROM files", db=other)
-        self.assertEqual(stored, [(sha256, len(induction()))])
-        kept = self.folder / "other.db.artifacts" / sha256[:2] / sha256
-        self.assertEqual(kept.read_bytes(), induction())
-        self.assertEqual(self.results(other), self.results())
-        self.ok(self.pelab_db("db", "check", "--db", other))
-        # The new database lacks nothing to export a model with its data, and to go on.
-        self.ok(self.pelab_db("export-model", 1, "--out", "model", "--data", "--db", other))
-        self.assertTrue((self.folder / "model" / "data.safetensors").exists())
-
-    def test_conditions(self):
-        for where, tasks in (("task=own:induction", {"own:induction"}),
-                             ("task=own:induction(test=long)", {"own:induction(test=long)"}),
-                             ("task.data=induction", set(self.SPLITS.values())),
-                             ("task.data=induction and task.test=long",
-                              {"own:induction(test=long)"}),
-                             ("task.targets=position", set(self.SPLITS.values())),
-                             ("task.data=other", set())):
-            result = self.ok(self.pelab_db("results", "--where", where, "--output", "json"))
-            found = {row["task"] for row in json.loads(result.stdout)["groups"]}
-            self.assertEqual(found, tasks, where)
-        said = self.ok(self.pelab_db("results", "own")).stdout
-        self.assertRegex(said, r"own:induction clean 2\.1 % \(guessing\)")
-
-    def test_report(self):
-        self.ok(self.pelab_db("report", "own", "--out", "report.html"))
-        page = self.folder / "report.html"
-        self.assertEqual({cell["task"] for cell in data_of(page)["cells"]},
-                         set(self.SPLITS.values()))
-        if not browser.CHROMIUM:
-            self.skipTest(browser.MISSING)
-        with browser.Page() as tab:
-            tab.open(page)
-            tab.wait("typeof pelabReport !== 'undefined'")
-            tab.evaluate("pelabReport.drawAll()")
-            self.assertEqual(tab.complaints(), [])
-            self.assertGreater(tab.evaluate("pelabReport.charts.length"), 3)
-            self.assertLessEqual(tab.overflow(), 0)
-            self.assertIn("own:induction(test=long)", tab.evaluate("document.body.innerText"))
 
 
 class Claims(OwnData):

@@ -12,11 +12,11 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
 from pelab_harness import Case, tiny_sweep, wait_until  # noqa: E402
 
 SEEDS = "[0, 1, 2, 3]"
-LONG = 20  # epochs: leaves time to disturb a trainer
+LONG = 16  # epochs: leaves time to disturb a trainer
 
 
 def long_sweep():
-    return tiny_sweep(seeds=SEEDS, pes="[rope]", epochs=LONG, train_examples=256)
+    return tiny_sweep(seeds=SEEDS, pes="[rope]", epochs=LONG, train_examples=128)
 
 
 class Packing(Case):
@@ -57,7 +57,7 @@ class Packing(Case):
         return self.results(other)
 
     def test_a_sweep_gives_what_it_gives_one_at_a_time(self):
-        document = tiny_sweep()  # two configurations of two seeds
+        document = tiny_sweep(train_examples=128)  # two configurations of two seeds
         self.server()
         self.submit(document)
         self.worker("w", 1, "--pack", "4")

@@ -1,6 +1,7 @@
 """Trainers that are forked from one that has loaded LibTorch: the same results as those that load
 it themselves, processes that look the same, and no job that suffers if one of them is killed."""
 
+import contextlib
 import json
 import os
 import pathlib
@@ -37,27 +38,27 @@ class Preload(Case):
                    "the first epochs of two jobs")
         return agent
 
-    def test_results_are_those_of_trainers_that_load_libtorch(self):
-        results = {}
+    def test_results_and_capabilities_are_those_of_trainers_that_load_libtorch(self):
+        results, told = {}, {}
         for mode in ("off", "on"):
             self.db = self.folder / f"{mode}.db"
             self.socket = f"unix:{self.folder}/{mode}.s"
             self.server()
             worker = self.worker(mode, 2, "--preload", mode)
-            self.submit(tiny_sweep())
-            self.wait_finished(4)
+
+            def parents():
+                with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+                    return {parent(pid) for pid in self.trainers()}
+            # Two at once, then one in the slot of another.
+            self.submit(tiny_sweep(epochs=2, train_examples=256, pes="[rope]", seeds="0..2"))
+            self.assertEqual(wait_until(parents, 30, "a trainer"), {worker.pid})
+            self.wait_finished(3)
             # It would be gone if a fork had failed and its trainer had been spawned.
             self.assertEqual(len(self.preloaded(worker)), 1 if mode == "on" else 0)
             results[mode] = self.results()
+            (told[mode],) = self.query("SELECT capabilities_json FROM workers")
         self.assertEqual(results["on"], results["off"])
-
-    def test_capabilities_are_those_of_a_trainer_that_loads_libtorch(self):
-        self.server()
-        agents = [self.worker(mode, 1, "--preload", mode) for mode in ("off", "on")]
-        told = wait_until(lambda: (rows := self.query("SELECT capabilities_json FROM workers"))[1:]
-                          and rows, 30, "both workers")
-        self.assertEqual(told[0], told[1])
-        self.assertEqual([len(self.preloaded(agent)) for agent in agents], [0, 1])
+        self.assertEqual(told["on"], told["off"])
 
     def test_kernels_that_were_chosen_at_the_load_are_told(self):
         """A trainer that was loaded with old kernels of OpenBLAS restarts itself with this
@@ -72,6 +73,7 @@ class Preload(Case):
         self.assertEqual(told["environment"], chosen)
 
     def test_trainers_look_like_others(self):
+        """And they end with the worker, also if it is killed."""
         agent = self.begin(env={"PELAB_TOKEN": "a-token-that-no-trainer-may-see"})
         self.assertIn("PELAB_TOKEN", variables(agent.pid))
         (preloaded,) = self.preloaded(agent)
@@ -89,31 +91,27 @@ class Preload(Case):
             ids.add(variables(pid)["PELAB_TRAINER_ID"])
         self.assertEqual(len(ids), 3, "each is marked by an id of its own")
         self.assertNotIn("PELAB_TOKEN", variables(preloaded))
+        agent.kill()
+        wait_until(lambda: not any(alive(pid) for pid in [preloaded, *trainers]), 10,
+                   "the trainers' end")
 
     def test_trainers_go_on_if_it_is_killed_and_later_ones_start(self):
-        agent = self.begin(epochs=30, seeds="0..3")
+        agent = self.begin(epochs=20, seeds="0..2")
         (first,) = self.preloaded(agent)
         trainers = self.trainers()
         os.kill(first, signal.SIGKILL)
         self.assertTrue(all(alive(pid) for pid in trainers))
-        self.wait_finished(4)
-        self.assert_complete(4, 30)
+        self.wait_finished(3)
+        self.assert_complete(3, 20)
         (second,) = self.preloaded(agent)
         self.assertNotEqual(first, second)
         self.assertEqual(self.query("SELECT DISTINCT outcome FROM v_attempts"), [("succeeded",)])
-
-    def test_everything_ends_with_the_worker(self):
-        agent = self.begin()
-        pids = [*self.preloaded(agent), *self.trainers()]
-        self.assertEqual(len(pids), 3)
-        agent.kill()
-        wait_until(lambda: not any(alive(pid) for pid in pids), 10, "the trainers' end")
 
     def test_a_trainer_that_is_replaced_is_loaded_anew(self):
         trainer = self.folder / "bin" / "pelab-trainer"
         trainer.parent.mkdir()
         shutil.copy2(BIN / "pelab-trainer", trainer)
-        agent = self.begin("--trainer", trainer, epochs=12, seeds="0..1")
+        agent = self.begin("--trainer", trainer, epochs=2, seeds="0..1")
         (first,) = self.preloaded(agent)
         self.wait_finished(2)
         shutil.copy2(BIN / "pelab-trainer", trainer.with_suffix(".new"))
@@ -131,12 +129,6 @@ class Preload(Case):
         agent = self.begin("--trainer", script)
         self.assertEqual(self.preloaded(agent), [])
         self.assertEqual((self.folder / "seen").read_text().split(), ["capabilities", "run", "run"])
-
-    def test_it_can_be_turned_off(self):
-        agent = self.begin("--preload", "off")
-        self.assertEqual(self.preloaded(agent), [])
-        for pid in self.trainers():
-            self.assertEqual(parent(pid), agent.pid)
 
 
 if __name__ == "__main__":

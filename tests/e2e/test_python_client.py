@@ -4,6 +4,7 @@ virtual environment; the example script and notebook on both sources.
 
 Needs grpc, pandas and protobuf. PYTHONPATH names the package, PELAB_WHEEL its wheel."""
 
+import contextlib
 import importlib.util
 import io
 import json
@@ -13,6 +14,7 @@ import shutil
 import sqlite3
 import subprocess
 import sys
+import unittest.mock
 
 import numpy as np
 import pandas as pd
@@ -379,11 +381,15 @@ class Package(TrainedCase):
         for name in left:
             same(left[name], right[name])
             self.assertGreater(len(left[name]), 0, name)
-        shown = [subprocess.run([sys.executable, EXAMPLES / "first_look.py", str(name), "tiny"],
-                                check=True, capture_output=True, text=True)
-                 for name in (self.db, self.socket)]
-        self.assertEqual(shown[0].stdout, shown[1].stdout)
-        self.assertIn("n=2", shown[0].stdout)
+        shown = subprocess.run([sys.executable, EXAMPLES / "first_look.py", str(self.db), "tiny"],
+                               check=True, capture_output=True, text=True).stdout
+        printed = io.StringIO()
+        # As the script again, without another import of pandas.
+        with (unittest.mock.patch.object(sys, "argv", ["first_look.py", self.socket, "tiny"]),
+              contextlib.redirect_stdout(printed)):
+            example.main()
+        self.assertEqual(shown, printed.getvalue())
+        self.assertIn("n=2", shown)
 
         notebook = json.loads((EXAMPLES / "first_look.ipynb").read_text())
         stored = [cell["outputs"] for cell in notebook["cells"] if cell["cell_type"] == "code"]
@@ -425,10 +431,15 @@ class Sheets(SettleCase):
         sweep = made.write("tiny.yaml", cls.SWEEP)
         subprocess.run([BIN.parent / "tests/pelab-populate", sweep, "--db", made.db], check=True,
                        capture_output=True)
+        # No job is trained, so the coordinator needs no worker, which would load LibTorch.
+        coordinator = made.server()
         made.ok(made.settle(made.sheet(cls.CLAIMS, max_seeds=30, false_discovery_rate=0.2),
-                            "--no-fresh-seeds", "--slots", "6", "--max-jobs", "0"))
+                            "--no-fresh-seeds", "--slots", "6", "--max-jobs", "0", served=True))
         # Its seeds are not there yet: no round begins.
-        made.ok(made.settle(made.sheet(cls.CLAIMS[:1], name="later"), "--max-jobs", "0"))
+        made.ok(made.settle(made.sheet(cls.CLAIMS[:1], name="later"), "--max-jobs", "0",
+                            served=True))
+        coordinator.terminate()
+        coordinator.wait(10)
 
     def setUp(self):
         super().setUp()
@@ -495,6 +506,19 @@ class Documented(TrainedCase):
 
     SWEEP = tiny_sweep(name="table1") + "analyses: [head_ablation]\n"
 
+    @classmethod
+    def train(cls, maker):
+        """Takes the jobs of Package, which are this sweep's too."""
+        for name in ("pelab.db", "pelab.db.artifacts"):
+            (shutil.copytree if name.endswith("s") else shutil.copy)(
+                Package.trained() / name, maker.folder / name)
+        maker.server()
+        said = maker.submit(cls.SWEEP)
+        maker.assertIn("0 new, 4 already stored", said.stdout)
+        for process in reversed(maker.started):
+            process.terminate()
+            process.wait(10)
+
     def blocks(self):
         return (SOURCE / "client" / "python" / "README.md").read_text().split("```python\n")[1:]
 
@@ -544,5 +568,4 @@ class Documented(TrainedCase):
 
 
 if __name__ == "__main__":
-    import unittest
     unittest.main(verbosity=2)

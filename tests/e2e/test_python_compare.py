@@ -7,6 +7,7 @@ Needs grpc, pandas and protobuf. PYTHONPATH names the package."""
 import json
 import math
 import pathlib
+import shutil
 import subprocess
 import sys
 
@@ -15,7 +16,7 @@ import pandas as pd
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
 from pelab_harness import BIN, Case, tiny_sweep  # noqa: E402
-from trained_case import TrainedCase  # noqa: E402
+from trained_case import RunCase  # noqa: E402
 
 import pelab  # noqa: E402
 
@@ -61,13 +62,31 @@ def close(test, left, right, what):
 
 
 class Made(Case):
+    """All tests read one database, and one changes a copy of it."""
+
+    @classmethod
+    def setUpClass(cls):
+        made = cls.made = Case("server")
+        made.setUp()
+        cls.addClassCleanup(made.doCleanups)
+        files = [made.write(f"{name}.yaml", f"name: {name}\n" + text + SMALL)
+                 for name, text in SWEEPS.items()]
+        subprocess.run([POPULATE, *files, "--db", made.db, "--fail-every", "11",
+                        "--open-every", "9"], check=True)
+        shutil.copy(made.db, made.folder / "copy.db")
+        cls.serve(made)
+
+    @staticmethod
+    def serve(case):
+        case.server(lease_ms=600_000)  # a long lease for the made-up worker, which never connects
+
     def setUp(self):
         super().setUp()
-        files = [self.write(f"{name}.yaml", f"name: {name}\n" + text + SMALL)
-                 for name, text in SWEEPS.items()]
-        subprocess.run([POPULATE, *files, "--db", self.db, "--fail-every", "11",
-                        "--open-every", "9"], check=True)
-        self.server(lease_ms=600_000)  # a long lease for the made-up worker, which never connects
+        self.own = self.db, self.socket
+        self.db, self.socket = self.made.db, self.made.socket
+        self.open_both()
+
+    def open_both(self):
         self.file, self.coordinator = pelab.open(self.db), pelab.connect(self.socket)
         self.addCleanup(self.file.close)
         self.addCleanup(self.coordinator.close)
@@ -86,6 +105,10 @@ class Made(Case):
         groups, confounded, incomplete = self.compare_all()
         self.assertTrue(groups > 20 and confounded > 1 and incomplete > 5,
                         (groups, confounded, incomplete))
+        self.db, self.socket = self.own
+        shutil.copy(self.made.folder / "copy.db", self.db)
+        self.serve(self)
+        self.open_both()
         self.assertGreater(self.coordinator.cancel("many").jobs_cancelled, 0)
         self.compare_all()
         frame = self.file.compare("many", "train.lr=1e-4", "train.lr=3e-4")
@@ -248,8 +271,9 @@ class Made(Case):
             len(self.both(lambda source: source.results(where="model.mask=none and pe=mla"))), 0)
 
 
-class Judged(TrainedCase):
-    SWEEP = tiny_sweep() + "analyses: [head_ablation, example_correctness]\n"
+class Judged(RunCase):
+    SWEEP = (tiny_sweep(epochs=1, train_examples=128)
+             + "analyses: [head_ablation, example_correctness]\n")
 
     def test_mcnemar_is_that_of_the_command_line(self):
         self.server()

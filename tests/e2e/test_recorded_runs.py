@@ -25,7 +25,8 @@ HOST, TIME = "gpu07", 1_790_000_000_000
 class Recorded(RunCase):
     """The folder has the jobs of SWEEP twice: in the database, and as runs below runs/."""
 
-    SWEEP = tiny_sweep(seeds="0", epochs=EPOCHS) + "analyses: [head_ablation, layer_ablation]\n"
+    SWEEP = (tiny_sweep(seeds="0", epochs=EPOCHS, train_examples=128)
+             + "analyses: [head_ablation, layer_ablation]\n")
     COPY = "trained.db"
     _runs = None
 

@@ -15,7 +15,7 @@ from trained_case import RunCase  # noqa: E402
 
 
 class Run(RunCase):
-    SWEEP = tiny_sweep(epochs=3)
+    SWEEP = tiny_sweep(train_examples=128)
 
     def test_run_again_then_one_more_seed(self):
         began = time.monotonic()
@@ -23,7 +23,7 @@ class Run(RunCase):
         self.assertIn("going on with sweep 1 tiny: 4 succeeded; it has finished", again.stdout)
         self.assertLess(time.monotonic() - began, 10)
 
-        changed = self.write("tiny.yaml", tiny_sweep(epochs=3, seeds="0..2"))
+        changed = self.write("tiny.yaml", tiny_sweep(train_examples=128, seeds="0..2"))
         refused = self.run_sweep(changed)
         self.assertEqual(refused.returncode, 2, refused.stderr)
         for part in ("sweep 1 (tiny)", "pelab extend 1", "--name NAME", "--new"):
@@ -34,7 +34,7 @@ class Run(RunCase):
         self.assert_complete(jobs=6, epochs=3)
 
     def test_more_seeds_and_retries_in_a_file_that_nobody_serves(self):
-        changed = self.write("more.yaml", tiny_sweep(epochs=3, seeds="0..2"))
+        changed = self.write("more.yaml", tiny_sweep(train_examples=128, seeds="0..2"))
         told = self.ok(self.run_sweep(changed, "--dry-run"))
         self.assertIn("note: sweep 1 has this name and another document", told.stderr)
         extended = self.ok(self.pelab_db("extend", "tiny", "--seed", "2"))
@@ -110,7 +110,7 @@ class Run(RunCase):
 
 class Interrupted(Case):
     def test_it_leaves_nothing_and_goes_on(self):
-        sweep = self.write("tiny.yaml", tiny_sweep(epochs=20))
+        sweep = self.write("tiny.yaml", tiny_sweep(epochs=20, train_examples=128))
         process = self.spawn("pelab", "run", sweep, "--db", self.db)
         wait_until(
             lambda: self.db.exists() and self.trainers() and self.query(

@@ -15,6 +15,7 @@ import pathlib
 import pty
 import re
 import shlex
+import shutil
 import struct
 import subprocess
 import sys
@@ -22,10 +23,11 @@ import termios
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
+from forked_program import ForkedProgram  # noqa: E402
+from made_up import made_up  # noqa: E402
 from pelab_harness import BIN, SOURCE, Case, tiny_sweep, wait_until  # noqa: E402
 
 GOLDEN = SOURCE / "tests/golden/terminal"
-POPULATE = BIN.parent / "tests/pelab-populate"
 LOOKS = [(80, False), (80, True), (200, False), (200, True)]
 
 SWEEP = """\
@@ -196,8 +198,8 @@ class Terminal(Case):
                                                "pe: [nope, rop]").replace("seed:", "seeds:"))
 
     def populate(self, sweep, db, *options):
-        subprocess.run([POPULATE, sweep, "--db", db, *options], cwd=self.folder, check=True,
-                       timeout=120)
+        made = made_up(sweep, (self.folder / sweep).read_text(), *options)
+        shutil.copy(made, self.folder / db)
 
     def on_terminal(self, arguments, columns, color):
         """The output of the command on a terminal, with both streams on it."""
@@ -207,11 +209,10 @@ class Terminal(Case):
                for k, v in os.environ.items() if k not in ("NO_COLOR", "COLUMNS", "PELAB_SERVER")}
         env.update({"TERM": "xterm-256color"} if color else {"TERM": "xterm-256color",
                                                              "NO_COLOR": "1"})
-        process = subprocess.Popen([BIN / "pelab", *arguments], cwd=self.folder, env=env,
-                                   stdin=subprocess.DEVNULL, stdout=slave,
-                                   stderr=slave, start_new_session=True)
+        with open(os.devnull) as nothing, open(slave, "wb", buffering=0) as terminal:
+            process = ForkedProgram.of(BIN / "pelab").start(
+                arguments, (nothing, terminal, terminal), self.folder, env)
         self.started.append(process)
-        os.close(slave)
         sent = b""
         while True:
             try:
@@ -226,10 +227,13 @@ class Terminal(Case):
 
     def piped(self, arguments):
         env = {k: v for k, v in os.environ.items() if k not in ("COLUMNS", "PELAB_SERVER")}
-        result = subprocess.run([BIN / "pelab", *arguments], cwd=self.folder, env=env,
-                                stdin=subprocess.DEVNULL,
-                                stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=120)
-        return result.stdout.decode(), result.returncode
+        reading, writing = os.pipe()
+        with open(os.devnull) as nothing, open(writing, "wb", buffering=0) as sink:
+            process = ForkedProgram.of(BIN / "pelab").start(
+                arguments, (nothing, sink, sink), self.folder, env)
+        self.started.append(process)
+        with open(reading, "rb") as pipe:
+            return pipe.read().decode(), process.wait(60)
 
     def shown(self, text):
         """The output without the parts that depend on the day, the machine or the version. An

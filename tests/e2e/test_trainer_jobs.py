@@ -1,7 +1,6 @@
 """Several jobs that differ only in their seed, in one pelab-trainer (docs/formats.md)."""
 
 import pathlib
-import subprocess
 import sys
 import unittest
 
@@ -14,9 +13,9 @@ class SeveralJobs(TrainerCase):
 
     SEEDS = (3, 5, 8)
 
-    def job(self, seed, epochs=3, **model):
-        job = document(model=model, task={"data_seed": seed}, train={"epochs": epochs},
-                       job=f"seed{seed}")
+    def job(self, seed, epochs=2, **model):
+        job = document(model=model, task={"data_seed": seed, "train_examples": 128},
+                       train={"epochs": epochs}, job=f"seed{seed}")
         job["spec"]["seed"] = seed
         return job
 
@@ -68,7 +67,8 @@ class SeveralJobs(TrainerCase):
         for job in jobs:
             job["spec"]["train"]["precision"] = "bf16"
         together = self.run_jobs(jobs, "all", "--packing", "on")
-        one = self.run_jobs(jobs[1:2], "one", "--packing", 3)
+        one = self.run_jobs(jobs[1:2], "one", "--packing", 3, "--checkpoint-epochs", 1)
+        self.assertTrue((self.folder / "one" / "seed5" / "checkpoint.safetensors").exists())
         self.assertEqual([(event["packing"], event["members"]) for event in (together[0], one[0])],
                          [(3, 3), (3, 3)])
         self.expect_as_alone(one, jobs[1:2], together)
@@ -88,7 +88,7 @@ class SeveralJobs(TrainerCase):
         self.assertEqual(len(self.of(events, bad)), 1)
         for job in (jobs[0], jobs[2]):
             self.assertEqual(self.of(events, job)[-1]["event"], "done")
-        self.assertEqual(len(facts(self.of(events, jobs[1]), "epoch")), 3, "its epochs are told")
+        self.assertEqual(len(facts(self.of(events, jobs[1]), "epoch")), 2, "its epochs are told")
 
     def test_a_loss_that_is_no_number_is_the_error_of_each(self):
         jobs = [self.job(seed, epochs=20) for seed in self.SEEDS]
@@ -114,8 +114,7 @@ class SeveralJobs(TrainerCase):
                                "--workdir DIR is missing"),
                               (["--spec", spec, "--workdir", "w", "--packing", "all"],
                                "auto, off, on, or an integer")):
-            result = subprocess.run([TRAINER, "run", *options], capture_output=True, text=True,
-                                    timeout=60)
+            result = self.preloaded().run([TRAINER, "run", *options])
             self.assertEqual(result.returncode, 2, result.stderr)
             self.assertIn(text, result.stderr)
 
@@ -123,7 +122,7 @@ class SeveralJobs(TrainerCase):
         return self.stop_command([TRAINER, "run", *self.files(jobs, folder), *options], epochs)
 
     def test_stopped_jobs_go_on_together_or_apart(self):
-        jobs = [self.job(seed, epochs=30) for seed in self.SEEDS]
+        jobs = [self.job(seed, epochs=20) for seed in self.SEEDS]
         alone = sum((self.run_job(job, f"alone-{job['job']}") for job in jobs), [])
         told = self.stop_after(jobs, "w", 15, "--packing", "on")
         for job in jobs:

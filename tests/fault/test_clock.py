@@ -35,7 +35,7 @@ class Clock(FaultCase):
                        "FAKETIME_DONT_FAKE_MONOTONIC": "1", "ASAN_OPTIONS": ASAN})
 
     def test_jumps(self):
-        document = tiny_sweep(epochs=EPOCHS, train_examples=512, seeds="[0]")
+        document = tiny_sweep(epochs=EPOCHS, train_examples=256, seeds="[0]")
         self.undisturbed(document, JOBS)
         clock, env = self.false_clock("coordinator")
         other, agents = self.false_clock("worker")

@@ -14,27 +14,44 @@ import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
 from fault_case import FaultCase, rounds  # noqa: E402
-from pelab_harness import BIN, SOURCE, tiny_sweep, wait_until  # noqa: E402
+from pelab_harness import BIN, SOURCE, listens, tiny_sweep, wait_until  # noqa: E402
 
 EPOCHS = 20
 JOBS = 2
 PAGE = 4096
+SWEEP = tiny_sweep(epochs=EPOCHS, train_examples=128, seeds="[0]")
 
 
 class Damage(FaultCase):
-    def run_until(self, epochs):
+    _halfway = None  # the files of a database by name, and the epochs that were seen in it
+
+    def halfway(self):
         """Makes a database whose coordinator was killed in the middle of a sweep, and records the
-        stored epochs that were seen."""
-        self.document = tiny_sweep(epochs=EPOCHS, train_examples=256, seeds="[0]")
+        stored epochs that were seen. It is made once; a later test gets a copy of its files."""
+        self.document = SWEEP
+        if Damage._halfway:
+            files, seen = Damage._halfway
+            for name, data in files.items():
+                (self.folder / name).parent.mkdir(exist_ok=True, parents=True)
+                (self.folder / name).write_bytes(data)
+            self.observe()
+            self.ledger.stop()
+            self.ledger.seen.update(seen)
+            return
         self.undisturbed(self.document, JOBS)
         server, worker = self.server(), self.worker()
         self.submit(self.document)
         self.observe()
-        self.wait_epochs(epochs)
+        self.wait_epochs(10)
         self.kill(server)
         self.kill(worker)
         self.ledger.stop()
         wait_until(lambda: not self.trainers(), 10, "the trainers to end")
+        self.assertFalse(self._finished(), "nothing is left to be trained")
+        Damage._halfway = ({path.relative_to(self.folder): path.read_bytes()
+                            for path in self.folder.rglob("*")
+                            if path.is_file() and str(path).startswith(str(self.db))},
+                           dict(self.ledger.seen))
 
     def start_refused(self):
         """The message that names the damage: from the server, which does not start, or from a
@@ -45,6 +62,8 @@ class Damage(FaultCase):
 
         def answered():
             nonlocal status
+            if server.poll() is None and not listens(self.socket):
+                return False
             status = self.pelab("status")
             return (server.poll() is not None or status.returncode == 0
                     or "is damaged" in status.stderr)
@@ -69,7 +88,7 @@ class Damage(FaultCase):
         return restore
 
     def test_a_torn_log_gives_what_was_committed_before(self):
-        self.run_until(10)
+        self.halfway()
         restore = self.keep()
         wal = pathlib.Path(f"{self.db}-wal")
         data = wal.read_bytes()
@@ -96,7 +115,7 @@ class Damage(FaultCase):
         self.settle(self.document, JOBS)
 
     def test_a_damaged_page_is_named_and_never_a_crash(self):
-        self.run_until(10)
+        self.halfway()
         # by hand: no server is running
         sqlite3.connect(self.db).execute("PRAGMA wal_checkpoint(TRUNCATE)")
         restore = self.keep()
@@ -126,7 +145,7 @@ class Damage(FaultCase):
         self.assertGreater(named, 0, "no damage was noticed")
 
     def test_a_backup_under_load_is_whole_and_served(self):
-        self.document = tiny_sweep(epochs=EPOCHS, train_examples=256, seeds="[0]")
+        self.document = SWEEP
         self.undisturbed(self.document, JOBS)
         server, worker = self.server(), self.worker()
         self.submit(self.document)

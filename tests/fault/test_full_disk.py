@@ -12,7 +12,7 @@ from fault_case import LEASE, FaultCase, rounds  # noqa: E402
 from own_mounts import mount_tmpfs, own_mounts, unmount  # noqa: E402
 from pelab_harness import tiny_sweep, wait_until  # noqa: E402
 
-EPOCHS = 24
+EPOCHS = 20
 JOBS = 2
 
 REFUSED = own_mounts()
@@ -40,7 +40,7 @@ class FullDisk(FaultCase):
         (self.disk / "filler").unlink()
 
     def prepare(self):
-        self.document = tiny_sweep(epochs=EPOCHS, train_examples=512, seeds="[0]")
+        self.document = tiny_sweep(epochs=EPOCHS, train_examples=256, seeds="[0]")
         self.undisturbed(self.document, JOBS)
 
     def test_under_the_database(self):
@@ -53,6 +53,7 @@ class FullDisk(FaultCase):
         for number in range(rounds(1, 0.05)):
             self.wait_epochs(4)
             self.fill()
+            self.assertFalse(self._finished(), "the disk was full too late")
             refused = wait_until(lambda: self.refusal(number), 30, "a submission to be refused")
             self.assertIn("disk is full", refused)
             self.assertNotIn("RESOURCE_EXHAUSTED", refused)
@@ -86,6 +87,7 @@ class FullDisk(FaultCase):
         for _ in range(rounds(1, 0.05)):
             self.wait_epochs(4)
             self.fill()
+            self.assertFalse(self._finished(), "the disk was full too late")
             time.sleep(1.5 * LEASE)
             self.assertEqual(self.query(
                 "SELECT count(*) FROM v_attempts WHERE outcome IN ('lost', 'failed')")[0][0], 0)

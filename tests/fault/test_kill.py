@@ -11,7 +11,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
 from pelab_harness import Case, processes, tiny_sweep, wait_until  # noqa: E402
 
 JOBS = 3
-EPOCHS = 48
+EPOCHS = 24
 
 
 class Kill(Case):
@@ -57,18 +57,18 @@ class Sharing(Case):
         self.server()
         self.worker("a", 1)
         self.worker("b", 1)
-        self.submit(tiny_sweep(epochs=24, train_examples=256, seeds="0..2"))
+        self.submit(tiny_sweep(epochs=8, train_examples=128, seeds="0..2"))
         wait_until(lambda: self.query("SELECT count(DISTINCT worker) FROM v_attempts WHERE outcome "
                                       "IS NULL")[0][0] == 2, 30, "both workers to have a job")
         self.worker("c", 1)
         wait_until(lambda: self.query("SELECT count(*) FROM v_workers")[0][0] == 3, 30,
                    "the third worker")
         # The first sweep may have ended while the third worker started.
-        self.submit(tiny_sweep(epochs=24, train_examples=256, seeds="3..5", name="more"))
+        self.submit(tiny_sweep(epochs=8, train_examples=128, seeds="3..5", name="more"))
         wait_until(lambda: self.query("SELECT count(DISTINCT worker) FROM v_attempts")[0][0] == 3,
                    10, "the third worker to get a job")
         self.wait_finished(12)
-        self.assert_complete(12, 24)
+        self.assert_complete(12, 8)
         self.assertEqual(
             dict(self.query("SELECT outcome, count(*) FROM v_attempts GROUP BY outcome")),
             {"succeeded": 12})

@@ -17,7 +17,7 @@ def sweep(hits):
     """A sweep with enough jobs for so many hits, so that no job is hit too often."""
     seeds = max(2, hits // 3)
     return tiny_sweep(epochs=EPOCHS,
-                      train_examples=512,
+                      train_examples=256,
                       seeds=f"0..{seeds - 1}",
                       pes="[nope, rope]"), 2 * seeds
 

@@ -26,7 +26,7 @@ SWEEP = f"""\
 name: resume
 protocol: [clean, published]
 pe: [rope, relative, random, shaw, mla]
-task: {{name: distance, length: 16, vocabulary: 40, train_examples: 256, test_examples: 128}}
+task: {{name: distance, length: 16, vocabulary: 40, train_examples: 128, test_examples: 64}}
 model: {{d_model: 16, d_ff: 32, heads: 2, layers: 2, max_len: 16, dropout: 0.1}}
 train: {{epochs: {EPOCHS}, batch_size: 64, lr: 1e-3}}
 """

@@ -45,7 +45,7 @@ class Settling(SettleCase, FaultCase):
     def test_the_command_its_coordinator_and_its_worker(self):
         self.expected()
         sheet = self.sheet()
-        for number in range(rounds(4, self.share)):
+        for number in range(rounds(3, self.share)):
             victim = ("pelab", "pelab-server", "pelab-worker")[number % 3]
             settler = self.begin(sheet)
             if victim != "pelab":  # a busy machine starts it late, and nobody would be killed
@@ -72,7 +72,7 @@ class Settling(SettleCase, FaultCase):
     def test_two_settlers_and_a_coordinator_that_is_killed(self):
         self.expected()
         sheet = self.sheet()
-        for number in range(rounds(3, self.share)):
+        for number in range(rounds(2, self.share)):
             server = self.server()
             worker = self.worker()
             settlers = [self.begin(sheet, served=True) for _ in range(2)]

@@ -23,7 +23,7 @@ def sweep(hits):
     worker goes on meanwhile. It trains about five jobs during one silence."""
     seeds = 2 if hits < 10 else 4 * hits
     return tiny_sweep(epochs=EPOCHS,
-                      train_examples=512,
+                      train_examples=256,
                       seeds=f"0..{seeds - 1}",
                       pes="[nope, rope]"), 2 * seeds
 
@@ -81,7 +81,7 @@ class Stopped(Silence):
         coordinator = self.server()
         self.worker("one", 1)
         self.worker("two", 1)
-        self.submit(tiny_sweep(epochs=EPOCHS, train_examples=512, seeds="0..2"))
+        self.submit(tiny_sweep(epochs=EPOCHS, train_examples=256, seeds="[0, 1]"))
         wait_until(lambda: self.query("SELECT count(DISTINCT worker) FROM v_attempts WHERE "
                                       "outcome IS NULL AND start_epoch IS NOT NULL")[0][0] == 2,
                    30, "both workers to train")
@@ -90,8 +90,8 @@ class Stopped(Silence):
             self.nap(1.5 * LEASE, 2 * LEASE)
         finally:
             os.kill(coordinator.pid, signal.SIGCONT)
-        self.wait_finished(6)
-        self.assertEqual(self.outcomes(), {"succeeded": 6})
+        self.wait_finished(4)
+        self.assertEqual(self.outcomes(), {"succeeded": 4})
 
     def identity_of(self, name):
         with contextlib.suppress(OSError):

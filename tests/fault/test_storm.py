@@ -19,12 +19,12 @@ from pelab_harness import Case, tiny_sweep, wait_until  # noqa: E402
 
 SEED = int(os.environ.get("PELAB_STORM_SEED", random.SystemRandom().randrange(1 << 30)))
 KILLS = int(os.environ.get("PELAB_STORM_KILLS", 5))  # at most; the storm ends with the sweep
-SECONDS = float(os.environ.get("PELAB_STORM_SECONDS", 1))  # between two kills
+SECONDS = float(os.environ.get("PELAB_STORM_SECONDS", 0.5))  # between two kills
 JOBS = int(os.environ.get("PELAB_STORM_JOBS", 8))
-EPOCHS = 16
+EPOCHS = 12
 WORKERS = 4
 NEVER_BACK = 0.3  # share of the killed workers
-SWEEP = tiny_sweep(name="storm", epochs=EPOCHS, train_examples=512, seeds=f"0..{JOBS // 2 - 1}")
+SWEEP = tiny_sweep(name="storm", epochs=EPOCHS, train_examples=256, seeds=f"0..{JOBS // 2 - 1}")
 
 
 class Storm(Case):

@@ -46,12 +46,16 @@ drawn without replacement. Published: n = 120, and class 0 is not scored, so the
                the number of counts.
 """
 import argparse
+import functools
 import math
+import pathlib
 import sys
 
 import numpy as np
 
-from recount import stored
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
+from preloaded import Preloaded  # noqa: E402
+from recount import stored  # noqa: E402
 
 WORDS, SEGMENT, GAP, CUT = 569, 25, 70, 120
 LENGTH, DISTANCE = 128, 70
@@ -60,6 +64,7 @@ SAMPLES, BATCH = 100_000, 5_000
 LOG_FALLING = np.concatenate([[0.0], np.cumsum(np.log(WORDS - np.arange(GAP)))])  # [s]: ln (W)_s
 
 
+@functools.cache
 def best_gap_of_length():
     """{n: (the likeliest gap, its probability jointly with n)}."""
     joint = {}
@@ -81,24 +86,32 @@ def different(words):
     return len(set(words)) == len(words)
 
 
+def occurrences(row, word, end):
+    """The places before `end` of a word in a row of words."""
+    found, at = [], -1
+    for _ in range(row[:end].count(word)):
+        at = row.index(word, at + 1)
+        found.append(at)
+    return found
+
+
 def posterior(row, first, second):
     """{gap: probability} of a published sequence, given its two triggers."""
     n = len(row)
-    places = [p
-              for p in range(1, min(SEGMENT, n - 1) + 1) if row[p] == first and different(row[:p])]
+    places = [p for p in occurrences(row, first, min(SEGMENT + 1, n)) if p and different(row[:p])]
+    ends = [q for q in occurrences(row, second, n)
+            if n - q - 1 <= SEGMENT and (q < n - 1 or n == CUT) and different(row[q + 1:])]
+    pairs = [(p, q) for p in places for q in ends
+             if p + 2 <= q < p + GAP + 2 and different(row[p + 1:q])]
+    if len(pairs) == 1:
+        return {pairs[0][1] - pairs[0][0] - 1: 1.0}
     logs = []
-    for p in places:
-        for q in range(p + 2, min(p + GAP + 2, n)):
-            right = n - q - 1
-            if row[q] != second or right > SEGMENT or right < 1 and n < CUT:
-                continue
-            if not different(row[p + 1:q]) or not different(row[q + 1:]):
-                continue
-            # a cut sequence hides how long the right segment was
-            ways = SEGMENT - right + 1 if n == CUT else 1
-            gap = q - p - 1
-            logs.append((gap,
-                         math.log(ways) - LOG_FALLING[p] - LOG_FALLING[gap] - LOG_FALLING[right]))
+    for p, q in pairs:
+        gap, right = q - p - 1, n - q - 1
+        # a cut sequence hides how long the right segment was
+        ways = SEGMENT - right + 1 if n == CUT else 1
+        logs.append((gap,
+                     math.log(ways) - LOG_FALLING[p] - LOG_FALLING[gap] - LOG_FALLING[right]))
     top = max(log for _, log in logs)
     sums = {}
     for gap, log in logs:
@@ -156,6 +169,11 @@ def ceilings():
                                  0.0)}
 
 
+def generated(trainer, spec):
+    """The data of a job. All trainers are forks of one, since loading LibTorch takes long."""
+    return stored.make_data(trainer, spec, run=Preloaded.of(trainer).run)
+
+
 def published_rules(tokens, lengths, triggers, of_length):
     """{name: the gaps that a rule says, one of each row}."""
     place = np.arange(tokens.shape[1])
@@ -188,7 +206,7 @@ def counting_accuracy(trainer, definition):
                     "label_space": "exact", "length": LENGTH, "max_count": COUNT, "triggers": 30,
                     "scored_classes": "all" if least == 0 else "nonzero", "split": "disjoint",
                     "vocabulary": WORDS + 5, "train_examples": 35000, "test_examples": 15000, **own}
-    data, _ = stored.make_data(trainer, spec)
+    data, _ = generated(trainer, spec)
     said = np.where(np.isin(data.tokens[:, 0], data.triggers), COUNT, least)
     right = said == data.classes  # exact label space: a class is a count
     return float(right[data.scored].mean()), int(data.scored.sum())
@@ -222,7 +240,7 @@ def measure(trainer):
     found = {}
     for definition, rules, table in (("published", published_rules, best_gap_of_length()),
                                      ("clean", clean_rules, best_distance_of_second())):
-        data, _ = stored.make_data(trainer, job(definition))
+        data, _ = generated(trainer, job(definition))
         for name, said in rules(data.tokens, data.lengths, data.triggers, table).items():
             # Exact label space: class 0 is the smallest gap or distance, 1.
             found[name] = float((said == data.classes + 1).mean()), len(said)

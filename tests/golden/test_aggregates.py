@@ -71,6 +71,7 @@ def philox(counter, key):
     return c
 
 
+@functools.lru_cache
 def draws(n, resamples=10000):
     """[resamples, n]: which of n values each draw takes. Draws that Lemire's method rejects are
     left to the slow path."""

@@ -1,6 +1,7 @@
 #include "tests/gpu/device_memory.h"
 
 #include <algorithm>
+#include <new>
 #include <stdexcept>
 
 #include "tests/support/cuda_emulation.h"
@@ -24,12 +25,19 @@ std::uint32_t BlockNumber() {
 
 }  // namespace
 
+template <class Element>
+DeviceMemory::Zeros<Element> DeviceMemory::MakeZeros(std::size_t count) {
+  void* const zeros = std::calloc(count, sizeof(Element));
+  if (zeros == nullptr) throw std::bad_alloc();
+  return Zeros<Element>(static_cast<Element*>(zeros));
+}
+
 DeviceMemory::DeviceMemory(std::size_t bytes)
-    : whole_(new std::byte[bytes + kAlignment]()),
+    : whole_(MakeZeros<std::byte>(bytes + kAlignment)),
       first_(Aligned(whole_.get())),
       size_(bytes),
-      read_(bytes),
-      written_(bytes) {
+      read_(MakeZeros<Seen>(bytes)),
+      written_(MakeZeros<Seen>(bytes)) {
   present = this;
 }
 
@@ -47,10 +55,8 @@ void DeviceMemory::Reset() {
   traffic_ = {};
 }
 
-void DeviceMemory::Count(const void* at, std::size_t bytes, std::vector<Seen>& seen,
-                         std::int64_t& once, std::int64_t& by_blocks) {
-  const std::size_t begin = static_cast<const std::byte*>(at) - first_;
-  if (begin >= size_) return;  // shared memory, or a thread's own; below first_ it wraps around
+void DeviceMemory::Count(std::size_t begin, std::size_t bytes, Seen* seen, std::int64_t& once,
+                         std::int64_t& by_blocks) {
   const std::uint32_t block = BlockNumber();
   for (std::size_t i = begin; i < std::min(begin + bytes, size_); ++i) {
     if (seen[i].launch != launch_) {
@@ -63,12 +69,12 @@ void DeviceMemory::Count(const void* at, std::size_t bytes, std::vector<Seen>& s
   }
 }
 
-void DeviceMemory::Read(const void* at, std::size_t bytes) {
-  Count(at, bytes, read_, traffic_.read, traffic_.read_by_blocks);
+void DeviceMemory::CountRead(std::size_t begin, std::size_t bytes) {
+  Count(begin, bytes, read_.get(), traffic_.read, traffic_.read_by_blocks);
 }
 
-void DeviceMemory::Write(const void* at, std::size_t bytes) {
-  Count(at, bytes, written_, traffic_.written, traffic_.written_by_blocks);
+void DeviceMemory::CountWritten(std::size_t begin, std::size_t bytes) {
+  Count(begin, bytes, written_.get(), traffic_.written, traffic_.written_by_blocks);
 }
 
 }  // namespace pelab::gpu

@@ -6,8 +6,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
 #include <memory>
-#include <vector>
 
 namespace pelab::gpu {
 
@@ -39,25 +39,45 @@ class DeviceMemory {
   void Reset();
   const Traffic& traffic() const { return traffic_; }
 
-  // Called for each access of instrumented code, to whatever memory.
-  void Read(const void* at, std::size_t bytes);
-  void Write(const void* at, std::size_t bytes);
+  // Called for each access of instrumented code, to whatever memory. Most accesses are to shared
+  // memory or to a thread's own, and end here.
+  void Read(const void* at, std::size_t bytes) {
+    if (const std::size_t begin = Begin(at); begin < size_) CountRead(begin, bytes);
+  }
+  void Write(const void* at, std::size_t bytes) {
+    if (const std::size_t begin = Begin(at); begin < size_) CountWritten(begin, bytes);
+  }
 
  private:
   // When a byte was last accessed.
   struct Seen {
     std::uint32_t launch = 0, block = 0;
   };
+  struct Free {
+    void operator()(void* memory) const { std::free(memory); }
+  };
+  // Zeros, in pages that are there only if they are used.
+  template <class Element>
+  using Zeros = std::unique_ptr<Element[], Free>;
+  template <class Element>
+  static Zeros<Element> MakeZeros(std::size_t count);
+
+  // Below first_ it wraps around.
+  std::size_t Begin(const void* at) const {
+    return static_cast<std::size_t>(static_cast<const std::byte*>(at) - first_);
+  }
   void* Take(std::size_t bytes);
-  void Count(const void* at, std::size_t bytes, std::vector<Seen>& seen, std::int64_t& once,
+  void CountRead(std::size_t begin, std::size_t bytes);
+  void CountWritten(std::size_t begin, std::size_t bytes);
+  void Count(std::size_t begin, std::size_t bytes, Seen* seen, std::int64_t& once,
              std::int64_t& by_blocks);
 
-  std::unique_ptr<std::byte[]> whole_;
+  Zeros<std::byte> whole_;
   std::byte* const first_;
   std::size_t const size_;
   std::size_t taken_ = 0;
   std::uint32_t launch_ = 1;
-  std::vector<Seen> read_, written_;
+  Zeros<Seen> read_, written_;
   Traffic traffic_;
 };
 

@@ -8,7 +8,8 @@ import os
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # the matrix products are tiny
 import torch  # noqa: E402
-from pelab_harness import Case, trainer_environment  # noqa: E402
+from pelab_harness import BIN, Case, trainer_environment  # noqa: E402
+from preloaded import Preloaded  # noqa: E402
 
 LOSS = 2e-5  # float32 against float32 in another order (docs/formats.md, tolerances of a recount)
 
@@ -39,10 +40,18 @@ class ExportCase(Case):
     def exported(self, job_id, spec):
         """The job's folder, and a file with its data set: made once for all jobs of a task."""
         folder, task = self.folder / f"job{job_id}", json.dumps(spec["task"], sort_keys=True)
-        arguments = [] if task in self.files else ["--data"]
-        self.export(job_id, folder, *arguments)
-        self.files.setdefault(task, folder / "data.safetensors")
+        self.export(job_id, folder)
+        if task not in self.files:
+            self.files[task] = folder / "data.safetensors"
+            self.write_data(folder)
         return folder, self.files[task]
+
+    def write_data(self, folder):
+        """What `--data` writes; by a fork of a trainer, since starting one takes longer."""
+        trainer = BIN / "pelab-trainer"
+        self.ok(Preloaded.of(trainer).run(
+            [trainer, "dataset", "--spec", folder / "spec.json",
+             "--out", folder / "data.safetensors"]))
 
     def loss(self, module, model, file):
         """The mean loss of the scored test examples, with the logits of `forward`."""
@@ -57,11 +66,14 @@ class ExportCase(Case):
             logits = model(data["tokens"][scored], data["lengths"][scored])
         return torch.nn.functional.cross_entropy(logits, classes[scored]).item()
 
-    def check_exports(self, jobs):
-        """Compares all jobs of the database with their folders. Returns {label: folder}."""
+    def check_exports(self, jobs, sweep="%"):
+        """Compares all jobs of the database, or of one of its sweeps, with their folders. Returns
+        {label: folder}."""
+        modules = {}  # text of a model.py -> module, for the time that compiling takes
         rows = self.query("SELECT job_id, key, pe_label || ' ' || task || ' ' || protocol, "
                           "spec_json, test_correct, test_total, test_loss FROM v_jobs "
-                          "WHERE state = 'succeeded' ORDER BY job_id")
+                          "WHERE state = 'succeeded' AND job_id IN (SELECT job_id FROM "
+                          "v_sweep_jobs WHERE sweep LIKE ?) ORDER BY job_id", sweep)
         self.assertEqual(len(rows), jobs)
         folders, all_close = {}, 0
         for job_id, key, label, spec, correct, total, loss in rows:
@@ -69,7 +81,8 @@ class ExportCase(Case):
                 folder, data = self.exported(job_id, json.loads(spec))
                 self.assertEqual(hashlib.sha256((folder / "spec.json").read_bytes()).hexdigest(),
                                  key)
-                module = module_of(folder)
+                text = (folder / "model.py").read_bytes()
+                module = modules[text] = modules.get(text) or module_of(folder)
                 model = module.load(folder)
                 found, scored, close = module.score(model, data)
                 self.assertEqual(scored, total)

@@ -8,10 +8,11 @@ import subprocess
 
 
 class Child:
-    """Leads a process group, which ends with it."""
+    """Leads a process group, which ends with it, unless `group_ends` is false."""
 
-    def __init__(self, pid, command):
+    def __init__(self, pid, command, group_ends=True):
         self.pid = pid
+        self._group_ends = group_ends
         self.returncode = None
         self._command = command
         self._ended = os.pidfd_open(pid)
@@ -24,9 +25,16 @@ class Child:
         if self.poll() is None:
             os.kill(self.pid, number)
 
-    def wait(self, timeout):
+    def terminate(self):
+        self.send_signal(signal.SIGTERM)
+
+    def kill(self):
+        self.send_signal(signal.SIGKILL)
+
+    def wait(self, timeout=None):
         """The exit status. After `timeout` seconds the child is killed: TimeoutExpired."""
         if not self._has_ended(timeout):
+            os.kill(self.pid, signal.SIGKILL)
             self._reap()
             raise subprocess.TimeoutExpired(self._command, timeout)
         return self.returncode
@@ -38,7 +46,8 @@ class Child:
 
     def _reap(self):
         # No other group can have this number before the leader is waited for.
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(self.pid, signal.SIGKILL)
+        if self._group_ends:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self.pid, signal.SIGKILL)
         self.returncode = os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
         os.close(self._ended)

@@ -1,7 +1,8 @@
-"""Runs Python scripts in forks of this process, which has imported PyTorch, and pandas, which pelab
-imports: a test that starts a dozen of them would do little else than import them, 3 seconds each.
-"""
+"""Runs Python scripts in forks of this process, which has imported PyTorch and, where pelab is to
+be had, pandas, which pelab imports: a test that starts a dozen of them would do little else than
+import them, 3 seconds each."""
 
+import importlib.util
 import os
 import pathlib
 import runpy
@@ -13,7 +14,8 @@ import traceback
 # Read while the libraries are loaded. A process with one thread loses none when it forks.
 for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
     os.environ.setdefault(variable, "1")
-import pandas  # noqa: E402, F401
+if importlib.util.find_spec("pelab"):
+    import pandas  # noqa: F401
 import torch  # noqa: E402
 from forked_child import Child  # noqa: E402
 

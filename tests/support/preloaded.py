@@ -9,6 +9,7 @@ import os
 import socket
 import subprocess
 import tempfile
+import threading
 
 from forked_child import Child
 
@@ -25,6 +26,7 @@ class Preloaded:
     def __init__(self, trainer):
         if ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) != 0:
             raise OSError("this process cannot adopt orphans")
+        self._asks = threading.Lock()  # one request at a time, by whichever thread
         self._socket, there = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with there:
             self._process = subprocess.Popen(
@@ -56,8 +58,9 @@ class Preloaded:
         go, begin = os.pipe()
         try:
             os.write(request, b"".join(os.fsencode(text) + b"\0" for text in strings))
-            socket.send_fds(self._socket, [b"f"], [request, go, out.fileno(), err.fileno()])
-            answer = self._socket.recv(1024).decode()
+            with self._asks:
+                socket.send_fds(self._socket, [b"f"], [request, go, out.fileno(), err.fileno()])
+                answer = self._socket.recv(1024).decode()
             if not answer.isdecimal():
                 raise AssertionError(f"the preloaded trainer answered {answer!r}")
             os.write(begin, b"g")

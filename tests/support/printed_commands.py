@@ -5,6 +5,8 @@ import re
 import shlex
 import subprocess
 
+from forked_program import ForkedProgram
+
 PROGRAMS = ("pelab", "pelab-server", "pelab-worker", "pelab-scale", "pelab-trainer")
 _NAME = re.compile(
     r"(?<![\w/.-])(?:(?:\./)?(?:[\w.-]+/)*bin/)?(pelab(?:-server|-worker|-scale|-trainer)?)(?= |$)")
@@ -20,8 +22,13 @@ class Help:
 
     def __init__(self, binaries, path):
         self.path = path
-        self.text = subprocess.run([binaries / path[0], *path[1:], "--help"], capture_output=True,
-                                   text=True, check=True).stdout
+        program, words = binaries / path[0], [*path[1:], "--help"]
+        if len(path) > 1:  # a program with many of them
+            result = ForkedProgram.of(program).run(words)
+        else:
+            result = subprocess.run([program, *words], capture_output=True, text=True)
+        result.check_returncode()
+        self.text = result.stdout
         self.options = {}  # name -> whether it takes a value
         self.positionals = []
         self.subcommands = []

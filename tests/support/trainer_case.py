@@ -160,21 +160,21 @@ class TrainerCase(unittest.TestCase):
         return self.events(result.stdout)
 
     def stop_command(self, command, epochs, number=signal.SIGTERM):
-        """Runs the trainer until it has reported `epochs` epochs, sends the signal, and returns all
-        its events. The trainer must exit as stopped (status 75)."""
+        """Runs the trainer as pelab-worker does until it has reported `epochs` epochs, sends the
+        signal, and returns all its events. The trainer must exit as stopped (status 75)."""
         lines = []
-        with tempfile.TemporaryFile("w+") as errors:
-            process = subprocess.Popen([*map(str, command)], stdout=subprocess.PIPE, stderr=errors,
-                                       text=True)
+        reading, writing = os.pipe()
+        with tempfile.TemporaryFile("w+") as errors, open(reading) as told:
+            with open(writing, "w") as output:
+                process = self.preloaded().start(command, output, errors)
             # To the end: several lines may come at once, and some are behind the one that counts.
-            for line in process.stdout:
+            for line in told:
                 lines.append(line)
                 if '"event":"epoch"' in line:
                     epochs -= 1
                     if epochs == 0:
                         process.send_signal(number)
             process.wait(60)
-            process.stdout.close()
             errors.seek(0)
             self.stderr = errors.read()
         self.assertEqual(process.returncode, 75, self.stderr)

@@ -176,13 +176,13 @@ class Ablation:
         for layer in range(decoder.layers):
             heads = decoder.attend(layer, x, batch)
             parts = decoder.latents(layer, x, batch) if self.slices else [heads.reshape(x.shape)]
-            rows.append([self.rest(layer + 1,
-                                   self.without(layer, x, parts, substitutes, entry, batch), batch)
-                         for entry in range(self.entries)])
+            changed = [self.without(layer, x, parts, substitutes, entry, batch)
+                       for entry in range(self.entries)]
+            rows.append([self.rest(layer + 1, one, batch) for one in changed])
             # The authors' last entry is head H-1: of slices there may be fewer, and then nothing
             # stays.
             if self.last_stays and self.entries == decoder.heads:
-                x = self.without(layer, x, parts, substitutes, decoder.heads - 1, batch)
+                x = changed[-1]
             else:
                 x = decoder.finish(layer, x, heads)
         return np.array(rows)

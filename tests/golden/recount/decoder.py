@@ -17,6 +17,13 @@ class Batch:
         self.filled = np.arange(tokens.shape[1])[None, :] < lengths[:, None]  # (B, T)
 
 
+def by_query(x, tables):
+    """x (B, H, T, n), whose row of each query is multiplied with the query's table: tables
+    (T, n, m)."""
+    rows = x.transpose(2, 0, 1, 3).reshape(len(tables), -1, x.shape[3]) @ tables
+    return rows.reshape(len(tables), *x.shape[:2], -1).transpose(1, 2, 0, 3)
+
+
 class Decoder:
     def __init__(self, spec, tensors):
         self.model, self.pe = spec["model"], spec["pe"]
@@ -27,12 +34,18 @@ class Decoder:
 
     def linear(self, x, name):
         """x W^T + b; the bias where there is one."""
-        return x @ self.weights[name + ".weight"].T + self.weights.get(name + ".bias", 0.0)
+        out = x @ self.weights[name + ".weight"].T
+        if name + ".bias" in self.weights:
+            out += self.weights[name + ".bias"]
+        return out
 
     def layer_norm(self, x, name):
         centered = x - x.mean(-1, keepdims=True)
-        scale = np.sqrt((centered ** 2).mean(-1, keepdims=True) + self.model["layer_norm_eps"])
-        return centered / scale * self.weights[name + ".weight"] + self.weights[name + ".bias"]
+        squares = np.einsum("...c,...c->...", centered, centered)[..., None]
+        centered /= np.sqrt(squares / x.shape[-1] + self.model["layer_norm_eps"])
+        centered *= self.weights[name + ".weight"]
+        centered += self.weights[name + ".bias"]
+        return centered
 
     def begin(self, batch):
         """(B, T, D): what enters layer 0."""
@@ -110,11 +123,11 @@ class Decoder:
         """(B, T, H, d): the heads' outputs, before the output projection."""
         length = x.shape[1]
         query, key, value = self.turned_projections(layer, x, batch, altered)
-        logits = query @ key.transpose(0, 1, 3, 2)
+        query = query / np.sqrt(query.shape[-1])
+        logits = query @ np.ascontiguousarray(key.transpose(0, 1, 3, 2))
         on_keys = self.encoding.added("key", layer, length)
         if on_keys is not None:
-            logits += np.einsum("bhic,ijc->bhij", query, on_keys)
-        logits /= np.sqrt(query.shape[-1])
+            logits += by_query(query, on_keys.transpose(0, 2, 1))
         logits += self.encoding.bias(layer, length)
         np.copyto(logits, -np.inf, where=~self.visible(batch))
         logits -= logits.max(-1, keepdims=True)
@@ -123,7 +136,7 @@ class Decoder:
         heads = shares @ value
         on_values = self.encoding.added("value", layer, length)
         if on_values is not None:
-            heads = heads + np.einsum("bhij,ijc->bhic", shares, on_values)
+            heads = heads + by_query(shares, on_values)
         return heads.transpose(0, 2, 1, 3)
 
     def finish(self, layer, x, heads):

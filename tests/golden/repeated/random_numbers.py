@@ -21,17 +21,23 @@ class Walk:
     def __init__(self, seed, purpose, stream=0):
         self.key, self.stream, self.at = (mix(mix(seed + 0x9E3779B97F4A7C15 & MASK) ^ fnv(purpose)),
                                           stream, 0)
+        self.block = None, None  # the last one: its number, and its two values
 
     def bits_at(self, index):
-        low = 0xFFFFFFFF
         i = index // 2
+        if self.block[0] != i:
+            self.block = i, self.values(i)
+        return self.block[1][index % 2]
+
+    def values(self, i):
+        low = 0xFFFFFFFF
         c, k = ([i & low, i >> 32, self.stream & low, self.stream >> 32],
                 [self.key & low, self.key >> 32])
         for _ in range(10):
             p0, p1 = 0xD2511F53 * c[0], 0xCD9E8D57 * c[2]
             c = [p1 >> 32 ^ c[1] ^ k[0], p1 & low, p0 >> 32 ^ c[3] ^ k[1], p0 & low]
             k = [k[0] + 0x9E3779B9 & low, k[1] + 0xBB67AE85 & low]
-        return c[2] << 32 | c[3] if index % 2 else c[0] << 32 | c[1]
+        return c[0] << 32 | c[1], c[2] << 32 | c[3]
 
     def bits(self):
         self.at += 1

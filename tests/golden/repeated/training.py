@@ -1,4 +1,5 @@
 """Order of examples, dropout, the decoder without an encoding, its loss and its training."""
+import functools
 import math
 
 import numpy as np
@@ -18,6 +19,24 @@ def batches(spec, data, epoch):
     return made
 
 
+@functools.lru_cache(64)
+def mask(seed, step, index, shape, p):
+    """One mask of a step, which finite differences ask for at every parameter."""
+    key = Walk(seed, "dropout", step).bits_at(index)
+    k0, k1 = np.uint32(key & 0xFFFFFFFF), np.uint32(key >> 32)
+    v = np.arange(int(np.prod(shape)), dtype=np.uint32) ^ k0
+    for shift, factor in ((16, 0x7FEB352D), (15, None), (None, 0x846CA68B), (16, 0x9E3779B1),
+                          (15, None)):
+        if shift is not None:
+            v ^= v >> np.uint32(shift)
+        if factor == 0x846CA68B:
+            v += k1
+        if factor is not None:
+            v *= np.uint32(factor)
+    kept = np.float64(np.float32(1 / (1 - p)))
+    return np.where(v < np.uint32(math.floor(p * 2 ** 32)), 0.0, kept).reshape(shape)
+
+
 class Masks:
     """A step's masks; all ones where the model has no dropout at a site, or in evaluation (step
     None)."""
@@ -30,19 +49,7 @@ class Masks:
         p = self.model["dropout"]
         if self.step is None or p == 0 or site not in self.model["dropout_sites"]:
             return 1.0
-        key = Walk(self.seed, "dropout", self.step).bits_at(4 * layer + self.SITES.index(site))
-        k0, k1 = np.uint32(key & 0xFFFFFFFF), np.uint32(key >> 32)
-        v = np.arange(int(np.prod(shape)), dtype=np.uint32) ^ k0
-        for shift, factor in ((16, 0x7FEB352D), (15, None), (None, 0x846CA68B), (16, 0x9E3779B1),
-                              (15, None)):
-            if shift is not None:
-                v ^= v >> np.uint32(shift)
-            if factor == 0x846CA68B:
-                v += k1
-            if factor is not None:
-                v *= np.uint32(factor)
-        kept = np.float64(np.float32(1 / (1 - p)))
-        return np.where(v < np.uint32(math.floor(p * 2 ** 32)), 0.0, kept).reshape(shape)
+        return mask(self.seed, self.step, 4 * layer + self.SITES.index(site), shape, p)
 
 
 def normed(x, weights, name, eps):
