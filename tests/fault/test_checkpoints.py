@@ -12,7 +12,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
 from pelab_harness import Case, tiny_sweep, wait_until  # noqa: E402
 
 JOBS = 2
-EPOCHS = 30  # half a second: two workers must be able to leave before their jobs have ended
+EPOCHS = 45  # most of a second: two workers must be able to leave before their jobs have ended
 SWEEP = tiny_sweep(epochs=EPOCHS, train_examples=192, seeds="[0]")
 
 

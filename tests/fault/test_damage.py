@@ -16,7 +16,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
 from fault_case import FaultCase, rounds  # noqa: E402
 from pelab_harness import BIN, SOURCE, listens, tiny_sweep, wait_until  # noqa: E402
 
-EPOCHS = 20
+EPOCHS = 40
 JOBS = 2
 PAGE = 4096
 SWEEP = tiny_sweep(epochs=EPOCHS, train_examples=128, seeds="[0]")

@@ -12,7 +12,7 @@ from fault_case import LEASE, FaultCase, rounds  # noqa: E402
 from own_mounts import mount_tmpfs, own_mounts, unmount  # noqa: E402
 from pelab_harness import tiny_sweep, wait_until  # noqa: E402
 
-EPOCHS = 20
+EPOCHS = 40  # so many that a busy machine does not end before the disk is full
 JOBS = 2
 
 REFUSED = own_mounts()
@@ -51,7 +51,7 @@ class FullDisk(FaultCase):
         self.submit(self.document)
         self.observe()
         for number in range(rounds(1, 0.05)):
-            self.wait_epochs(4)
+            self.wait_epochs(2)
             self.fill()
             self.assertFalse(self._finished(), "the disk was full too late")
             refused = wait_until(lambda: self.refusal(number), 30, "a submission to be refused")
@@ -85,7 +85,7 @@ class FullDisk(FaultCase):
         self.submit(self.document)
         self.observe()
         for _ in range(rounds(1, 0.05)):
-            self.wait_epochs(4)
+            self.wait_epochs(2)
             self.fill()
             self.assertFalse(self._finished(), "the disk was full too late")
             time.sleep(1.5 * LEASE)
