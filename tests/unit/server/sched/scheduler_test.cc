@@ -82,8 +82,8 @@ TEST_F(SchedulerTest, AFailureWaitsForItsBackOffThenRunsAgainUntilTheBudgetIsSpe
 TEST_F(SchedulerTest, ABackOffIsNoLongerIfTheClockIsSetBackJustAfterItWasStored) {
   Submit("s", 1);
   const auto link = Connect("w", 1);
-  const auto failed = Write(link->assignments[0], 1,
-                            FailedEvent(state::ErrorKind::kTrainerDied, "it broke"));
+  const auto failed =
+      Write(link->assignments[0], 1, FailedEvent(state::ErrorKind::kTrainerDied, "it broke"));
   world_.set_by = -absl::Hours(1);
   scheduler_->Stored(failed);
   world_.Advance(absl::Milliseconds(400));  // of 500 ms
