@@ -93,6 +93,13 @@ class BuildCase(unittest.TestCase):
         self.assertEqual(list(self.folder.iterdir()), [],
                          "the next call would build without what came later")
 
+    def ends_after_apt_if_the_compiler_fails(self, last):
+        for name in ("slow", "compile-fails"):
+            (self.state / name).touch()
+        self.assertNotEqual(self.build()[0], 0)
+        self.assertEqual(self.calls()[-1], last)
+        self.unfinished()
+
 
 class BuildPrograms(BuildCase):
     def configure(self, *trainer):
@@ -149,11 +156,7 @@ class BuildPrograms(BuildCase):
         self.unfinished()
 
     def test_a_compiler_that_fails_does_not_leave_apt_behind(self):
-        for name in ("slow", "compile-fails"):
-            (self.state / name).touch()
-        self.assertNotEqual(self.build()[0], 0)
-        self.assertEqual(self.calls()[-1], "installed torch")
-        self.unfinished()
+        self.ends_after_apt_if_the_compiler_fails("installed torch")
 
     def test_an_interrupt(self):
         self.stand_in("cmake", CMAKE + 'case "$*" in *pelab-worker) kill -INT -- -$PPID ;; esac\n')
@@ -207,12 +210,8 @@ class BuildEverything(BuildCase):
             self.assertEqual(self.build()[0], 0)
             self.assertEqual(self.calls(), calls, cache)
 
-    def test_a_compiler_that_fails(self):
-        for name in ("slow", "compile-fails"):
-            (self.state / name).touch()
-        self.assertNotEqual(self.build()[0], 0)
-        self.assertEqual(self.calls()[-1], "installed the rest")
-        self.unfinished()
+    def test_a_compiler_that_fails_does_not_leave_apt_behind(self):
+        self.ends_after_apt_if_the_compiler_fails("installed the rest")
 
 
 if __name__ == "__main__":

@@ -62,6 +62,7 @@ TEST_F(DaemonPackTest, OneThatIsDoneDoesNotWaitForTheOthers) {
                                             MakeAssignment(2, "plain", 3)};
   fleet_->AssignPack(pack);
   EXPECT_EQ(Outcome(2), v1::ATTEMPT_OUTCOME_SUCCEEDED);
+  AwaitEpochs(1, 1);  // the second job may end before the first has written its trainer's PID
   EXPECT_TRUE(Alive(TrainerPid(pack[0])));
   // The attempt is no longer reported as held, although the trainer may still use its directory.
   EXPECT_TRUE(fleet_->Await([&] { return IsHeld(1) && !IsHeld(2); }));
