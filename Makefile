@@ -66,8 +66,9 @@ deps:
 
 configured: deps
 	@{ grep -qs '^PELAB_WITH_TESTS:BOOL=ON' $(BUILD)/CMakeCache.txt && \
+	  ! grep -qs '^PELAB_WITH_PYTHONS:BOOL=OFF' $(BUILD)/CMakeCache.txt && \
 	  [ ! CMakePresets.json -nt $(BUILD)/build.ninja ]; } || \
-	  cmake --preset $(PRESET) -DPELAB_WITH_TESTS=ON
+	  cmake --preset $(PRESET) -DPELAB_WITH_TESTS=ON -DPELAB_WITH_PYTHONS=ON
 
 build:
 	@deploy/build.sh everything $(BUILD) $(PRESET) $(JOBS)

@@ -30,15 +30,18 @@ case $what in
   *) usage ;;
 esac
 
-# A folder with the tests has the programs too.
+# A folder with the tests has the programs too. A call that was killed may have left one without
+# what comes later.
 is_configured() {
   [ -e "$folder/build.ninja" ] || return 1
+  ! grep -qs "^$later:BOOL=OFF" "$folder/CMakeCache.txt" || return 1
   [ "$what" = programs ] && return 0
   grep -qs '^PELAB_WITH_TESTS:BOOL=ON' "$folder/CMakeCache.txt" &&
     [ ! CMakePresets.json -nt "$folder/build.ninja" ]
 }
+# With or without what comes later: ON or OFF.
 configure() {
-  cmake --preset "$preset" -B "$folder" "-DPELAB_WITH_TESTS=$tests" "$@"
+  cmake --preset "$preset" -B "$folder" "-DPELAB_WITH_TESTS=$tests" "-D$later=$1"
 }
 build() {
   cmake --build "$folder" -j "$jobs" --target "$@"
@@ -59,13 +62,13 @@ if is_configured; then
 elif ! "$install" "${all[@]}" --check && asks_for_nothing; then
   "$install" "${all[@]}" &
   trap unfinished EXIT
-  configure "-D$later=OFF"
+  configure OFF
   build "${without_later[@]}"
   wait $!
-  configure "-D$later=ON"
+  configure ON
   trap - EXIT
 else
   "$install" "${all[@]}"
-  configure
+  configure ON
 fi
 build "${targets[@]}"

@@ -102,9 +102,8 @@ class BuildCase(unittest.TestCase):
 
 
 class BuildPrograms(BuildCase):
-    def configure(self, *trainer):
-        return " ".join(["--preset release -B B -DPELAB_WITH_TESTS=OFF",
-                         *(f"-DPELAB_WITH_TRAINER={value}" for value in trainer)])
+    def configure(self, trainer="ON"):
+        return f"--preset release -B B -DPELAB_WITH_TESTS=OFF -DPELAB_WITH_TRAINER={trainer}"
 
     def test_a_machine_that_has_everything(self):
         (self.state / "installed").write_text("all\n")
@@ -123,6 +122,13 @@ class BuildPrograms(BuildCase):
         (self.folder / "build.ninja").touch()
         self.assertEqual(self.build()[0], 0)
         self.assertEqual(self.calls(), [f"--build B -j 2 --target {PROGRAMS}"])
+
+    def test_a_folder_that_a_killed_call_has_left_without_the_trainer(self):
+        (self.state / "installed").write_text("all\n")
+        (self.folder / "build.ninja").touch()
+        (self.folder / "CMakeCache.txt").write_text("PELAB_WITH_TRAINER:BOOL=OFF\n")
+        self.assertEqual(self.build()[0], 0)
+        self.assertEqual(self.calls(), [self.configure(), f"--build B -j 2 --target {PROGRAMS}"])
 
     def test_libtorch_comes_while_the_others_compile(self):
         (self.state / "slow").touch()
@@ -176,9 +182,8 @@ class BuildEverything(BuildCase):
         return [call.replace("other packages", "the rest") if "--" not in call else call
                 for call in super().calls()]
 
-    def configure(self, *pythons):
-        return " ".join(["--preset release -B B -DPELAB_WITH_TESTS=ON",
-                         *(f"-DPELAB_WITH_PYTHONS={value}" for value in pythons)])
+    def configure(self, pythons="ON"):
+        return f"--preset release -B B -DPELAB_WITH_TESTS=ON -DPELAB_WITH_PYTHONS={pythons}"
 
     def test_a_machine_that_has_everything(self):
         (self.state / "installed").write_text("all\n")
@@ -199,10 +204,12 @@ class BuildEverything(BuildCase):
         self.assertLessEqual({"libgtest-dev", "libgrpc++-dev"}, first)
         self.assertLessEqual({"chromium", "python3-torch", "python3-numpy"}, rest)
 
-    def test_a_folder_that_has_the_programs_is_configured_again(self):
+    def test_a_folder_without_the_tests_or_what_they_run_is_configured_again(self):
         (self.state / "installed").write_text("all\n")
         for cache, calls in (("", [self.configure(), self.BUILD]),
                              ("PELAB_WITH_TESTS:BOOL=OFF", [self.configure(), self.BUILD]),
+                             ("PELAB_WITH_TESTS:BOOL=ON\nPELAB_WITH_PYTHONS:BOOL=OFF",
+                              [self.configure(), self.BUILD]),
                              ("PELAB_WITH_TESTS:BOOL=ON", [self.BUILD])):
             (self.state / "calls").unlink(missing_ok=True)
             (self.folder / "build.ninja").touch()
