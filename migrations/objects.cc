@@ -2,45 +2,36 @@
 
 #include <map>
 #include <optional>
+#include <string>
+#include <string_view>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/escaping.h"
-#include "absl/strings/str_cat.h"
 #include "core/base/status.h"
+#include "core/base/strings.h"
 #include "migrations/migrations.h"
 
 namespace pelab::migrations {
 namespace {
 
-// A row of sqlite_master of a file, or of Objects().
-struct Form {
-  std::string type;  // "table", "view", "index" or "trigger"
-  std::string table;
-  std::string sql;
+// A row of sqlite_master.
+struct Row {
+  std::string_view type;  // "table", "view", "index" or "trigger"
+  std::string_view name;
+  std::string_view table;
+  std::string_view sql;  // empty for what SQLite makes itself
 };
-using Forms = std::map<std::string, Form>;  // by name
 
-Forms FormsOf(SQLite::Database& db) {
-  Forms forms;
-  SQLite::Statement rows(db, "SELECT name, type, tbl_name, coalesce(sql, '') FROM sqlite_master");
-  while (rows.executeStep()) {
-    forms[rows.getColumn(0).getString()] = {.type = rows.getColumn(1).getString(),
-                                            .table = rows.getColumn(2).getString(),
-                                            .sql = rows.getColumn(3).getString()};
-  }
-  return forms;
-}
+using Expected = std::map<std::string_view, const Object*>;  // by name
 
 // The objects that the migrations up to `version` make.
-Forms FormsOf(int version) {
-  Forms forms;
+Expected ExpectedIn(int version) {
+  Expected expected;
   for (const Object& object : Objects()) {
     if (version < object.first || version > object.last) continue;
-    forms[std::string(object.name)] = {.type = std::string(object.type),
-                                       .table = std::string(object.table),
-                                       .sql = std::string(object.sql)};
+    expected.emplace(object.name, &object);
   }
-  return forms;
+  return expected;
 }
 
 bool IsOfWord(char c) {
@@ -90,30 +81,38 @@ std::string_view TokenAt(std::string_view sql, std::size_t at) {
 }
 
 absl::Status Differs(const std::string& path, const std::string& what) {
-  return absl::FailedPreconditionError(absl::StrCat(path, " is not as pelab made it: ", what));
+  return absl::FailedPreconditionError(Concat(path, " is not as pelab made it: ", what));
 }
 
-std::string Quoted(const std::string& name) {
-  return absl::StrCat("\"", absl::CHexEscape(name.substr(0, 80)), "\"");
+std::string Quoted(std::string_view name) {
+  return Concat("\"", absl::CHexEscape(std::string(name.substr(0, 80))), "\"");
 }
 
 // What is wrong with an object that pelab does not make; nullopt if it does no harm.
-std::optional<std::string> WrongAddition(const Forms& expected, const std::string& name,
-                                         const Form& object) {
+std::optional<std::string> WrongAddition(const Expected& expected, const Row& object) {
   if (object.type == "trigger") {
-    return absl::StrCat("it has a trigger ", Quoted(name),
-                        ", and pelab makes none; DROP TRIGGER removes it");
+    return Concat("it has a trigger ", Quoted(object.name),
+                  ", and pelab makes none; DROP TRIGGER removes it");
   }
-  const bool of_pelab = expected.contains(absl::AsciiStrToLower(object.table));
+  const bool of_pelab = expected.contains(absl::AsciiStrToLower(std::string(object.table)));
   if (object.type == "index" && !object.sql.empty() && of_pelab) {
-    return absl::StrCat("its table ", Quoted(object.table), " has an index ", Quoted(name),
-                        " that pelab does not make; DROP INDEX removes it");
+    return Concat("its table ", Quoted(object.table), " has an index ", Quoted(object.name),
+                  " that pelab does not make; DROP INDEX removes it");
   }
   return std::nullopt;
 }
 
+// Valid until the next step.
+Row RowOf(SQLite::Statement& rows) {
+  const auto text = [&rows](int column) {
+    const SQLite::Column value = rows.getColumn(column);
+    return std::string_view(value.getText(), value.getBytes());
+  };
+  return {.type = text(0), .name = text(1), .table = text(2), .sql = text(3)};
+}
+
 // Most files have the very text of the migrations, and files are opened often.
-bool AreSame(const Form& a, const Form& b) {
+bool AreSame(const Row& a, const Object& b) {
   return a.type == b.type && a.table == b.table &&
          (a.sql == b.sql || TokensOf(a.sql) == TokensOf(b.sql));
 }
@@ -138,22 +137,28 @@ std::string TokensOf(std::string_view sql) {
 }
 
 absl::Status CheckObjects(SQLite::Database& db, const std::string& path, int version) {
-  const Forms expected = FormsOf(version);
-  const Forms found = FormsOf(db);
-  for (const auto& [name, object] : found) {
-    if (expected.contains(name)) continue;
-    if (const auto wrong = WrongAddition(expected, name, object)) return Differs(path, *wrong);
+  const Expected expected = ExpectedIn(version);
+  Expected missing = expected;
+  std::map<std::string, std::string> additions, differences;  // by the name of the object
+  SQLite::Statement rows(db, "SELECT type, name, tbl_name, coalesce(sql, '') FROM sqlite_master");
+  while (rows.executeStep()) {
+    const Row row = RowOf(rows);
+    const auto made = expected.find(row.name);
+    if (made == expected.end()) {
+      if (auto wrong = WrongAddition(expected, row)) additions[std::string(row.name)] = *wrong;
+      continue;
+    }
+    missing.erase(row.name);
+    const Object& object = *made->second;
+    if (AreSame(row, object)) continue;
+    differences[std::string(row.name)] = Concat("its ", row.type, " \"", row.name, "\" is not the ",
+                                                object.type, " of schema ", version);
   }
-  for (const auto& [name, object] : expected) {
-    const auto at = found.find(name);
-    if (at == found.end()) {
-      return Differs(path, absl::StrCat("its ", object.type, " \"", name, "\" is missing"));
-    }
-    const Form& other = at->second;
-    if (!AreSame(other, object)) {
-      return Differs(path, absl::StrCat("its ", other.type, " \"", name, "\" is not the ",
-                                        object.type, " of schema ", version));
-    }
+  for (const auto& [name, object] : missing) {
+    differences[std::string(name)] = Concat("its ", object->type, " \"", name, "\" is missing");
+  }
+  for (const auto* wrong : {&additions, &differences}) {
+    if (!wrong->empty()) return Differs(path, wrong->begin()->second);
   }
   return absl::OkStatus();
 }

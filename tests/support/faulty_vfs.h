@@ -50,7 +50,7 @@ class FaultyVfs {
     How how = kIoError;
   };
 
-  // Registers itself with SQLite under name(). `seed` determines which unsynced data survives.
+  // Registers itself with SQLite under name(). For `seed` see Seed().
   explicit FaultyVfs(std::uint64_t seed = 1);
   // All connections must be closed.
   ~FaultyVfs();
@@ -59,6 +59,8 @@ class FaultyVfs {
 
   const std::string& name() const { return name_; }
 
+  // Determines which unsynced data survives from now on.
+  void Seed(std::uint64_t seed) { random_ = seed; }
   void Set(const Fault& fault) { fault_ = fault; }
   void ClearFault() { fault_.reset(); }
   // The number of operations of these kinds so far.

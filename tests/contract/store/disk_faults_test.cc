@@ -5,8 +5,15 @@
 #include <SQLiteCpp/SQLiteCpp.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <cstdint>
+#include <cstdio>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "absl/strings/str_split.h"
 #include "core/db/check/check.h"
@@ -208,27 +215,20 @@ class DiskFaultsTest : public testing::Test {
 
   enum class AtFailure { kGoOn, kHeal, kRestart };
 
-  // Runs a life with the fault; false if the life ended before the fault came.
-  bool LiveWith(Fault fault, AtFailure at_failure) {
-    FaultyVfs vfs(fault.at);
-    vfs.Load(empty_);
-    auto store = OpenOn(vfs);
-    EXPECT_THAT(store, IsOk());
-    fault.at += vfs.operations(fault.kinds);
-    vfs.Set(fault);
-    std::size_t done = 0;
+  // Goes on after `done` steps with a disk that fails. Returns before the next step is acknowledged
+  // if the fault comes later than in this step.
+  void LiveOn(FaultyVfs& vfs, std::unique_ptr<Store> store, std::size_t done, std::uint64_t at,
+              AtFailure at_failure) {
     bool restarted = false;  // true until the first acknowledgement after a restart
     for (int tries = 0; done < life_.size(); ++tries) {
-      if (tries > 200) {
-        ADD_FAILURE() << "it does not go on at step " << done;
-        break;
-      }
+      ASSERT_LE(tries, 200) << "it does not go on at step " << done;
       const std::uint64_t failures = vfs.failures();
-      const bool acknowledged = Do(**store, life_[done]) && !vfs.down();
+      const bool acknowledged = Do(*store, life_[done]) && !vfs.down();
+      if (vfs.failures() == 0) return;
       EXPECT_TRUE(!acknowledged || life_[done].empty() || vfs.failures() == failures)
           << "step " << done << " was acknowledged over a failure";
       if (vfs.failures() != failures && !vfs.down()) {
-        ExpectSurvivors(vfs, done + acknowledged, (vfs.failures() + fault.at) % 2 == 0);
+        ExpectSurvivors(vfs, done + acknowledged, (vfs.failures() + at) % 2 == 0);
       }
       if (acknowledged) {
         ++done;
@@ -239,28 +239,62 @@ class DiskFaultsTest : public testing::Test {
       if (at_failure != AtFailure::kGoOn) vfs.ClearFault();
       if (at_failure == AtFailure::kRestart) vfs.Crash();
       if (!vfs.down()) continue;
-      store->reset();
+      store.reset();
       vfs.Restart();
       ExpectSurvivors(vfs, done, false);
-      store = OpenOn(vfs);
-      EXPECT_THAT(store, IsOk());
-      if (!store.ok()) return true;
+      auto opened = OpenOn(vfs);
+      ASSERT_THAT(opened, IsOk());
+      store = *std::move(opened);
       if (at_failure == AtFailure::kRestart) restarted = true;
     }
     vfs.ClearFault();
-    EXPECT_TRUE(Contents(**store) == contents_.back())
-        << FirstDifference(Contents(**store), contents_.back());
-    (*store)->Checkpoint(/*truncate=*/true);
+    EXPECT_TRUE(Contents(*store) == contents_.back())
+        << FirstDifference(Contents(*store), contents_.back());
+    store->Checkpoint(/*truncate=*/true);
     ExpectSurvivors(vfs, life_.size(), true);
-    return vfs.failures() > 0;
   }
 
-  void Sweep(Fault fault, AtFailure at_failure = AtFailure::kGoOn) {
-    for (fault.at = 1; !HasFailure(); fault.at += kStride) {
-      SCOPED_TRACE(absl::StrCat("operation ", fault.at));
-      if (!LiveWith(fault, at_failure)) break;
+  enum Ending : int { kLivedOn, kFailed, kFaultComesLater };
+
+  // A fork has the life until now, which is the same for all faults, without living it again.
+  template <class Act>
+  static Ending InFork(Act act) {
+    std::fflush(nullptr);  // or both would print it
+    const pid_t child = fork();
+    if (child == 0) {
+      const Ending ending = act();
+      std::fflush(nullptr);
+      _exit(HasFailure() ? kFailed : ending);
     }
-    EXPECT_GT(fault.at, life_.size()) << "fewer operations than steps";
+    int status = 0;
+    EXPECT_EQ(waitpid(child, &status, 0), child);
+    return WIFEXITED(status) ? Ending{WEXITSTATUS(status)} : kFailed;
+  }
+
+  // One life without a fault. Before each step, forks live on, with a fault at each operation of
+  // that step.
+  void Sweep(Fault fault, AtFailure at_failure = AtFailure::kGoOn) {
+    FaultyVfs vfs;
+    vfs.Load(empty_);
+    auto store = *OpenOn(vfs);
+    const std::uint64_t before = vfs.operations(fault.kinds);
+    std::uint64_t at = 1;
+    for (std::size_t done = 0; done < life_.size(); ++done) {
+      for (;; at += kStride) {
+        const Ending ending = InFork([&] {
+          SCOPED_TRACE(absl::StrCat("operation ", at));
+          vfs.Seed(at);
+          fault.at = before + at;
+          vfs.Set(fault);
+          LiveOn(vfs, std::move(store), done, at, at_failure);
+          return vfs.failures() == 0 ? kFaultComesLater : kLivedOn;
+        });
+        ASSERT_NE(ending, kFailed);
+        if (ending == kFaultComesLater) break;
+      }
+      EXPECT_TRUE(Do(*store, life_[done]));
+    }
+    EXPECT_GT(at, life_.size()) << "fewer operations than steps";
   }
 
   const std::vector<Step> life_ = Life();
