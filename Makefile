@@ -64,11 +64,8 @@ DB ?= build/demo/pelab.db
 deps:
 	@deploy/install-deps.sh
 
-configured: deps
-	@{ grep -qs '^PELAB_WITH_TESTS:BOOL=ON' $(BUILD)/CMakeCache.txt && \
-	  ! grep -qs '^PELAB_WITH_PYTHONS:BOOL=OFF' $(BUILD)/CMakeCache.txt && \
-	  [ ! CMakePresets.json -nt $(BUILD)/build.ninja ]; } || \
-	  cmake --preset $(PRESET) -DPELAB_WITH_TESTS=ON -DPELAB_WITH_PYTHONS=ON
+configured:
+	@deploy/build.sh configured $(BUILD) $(PRESET) $(JOBS)
 
 build:
 	@deploy/build.sh everything $(BUILD) $(PRESET) $(JOBS)

@@ -7,8 +7,8 @@
 # if every library is used or if another one of the process would miss a symbol. Libraries that
 # pelab links itself stay, because a program may need them beside LibTorch.
 #
-# They are tried elsewhere, and then each replaces the one of the last configuration. A trainer that
-# is started meanwhile never loads one that other libraries need.
+# Stand-ins are tried in another folder. Those that pass then replace the previous ones one by
+# one. A trainer that is started meanwhile never loads one that other libraries need.
 function(pelab_stand_ins library folder result)
   set(tried ${CMAKE_BINARY_DIR}/CMakeFiles/pelab_stand_ins)
   pelab_try_stand_ins(${library} ${tried} names)

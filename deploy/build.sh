@@ -2,12 +2,13 @@
 # Builds the four programs, or everything, on a machine that may have nothing that they are built
 # with: for `make demo` and `make test`. About half of what is installed is not needed by most of
 # the compiled files, so it comes meanwhile: for the programs LibTorch, which only the trainer
-# links; for everything what the tests run and import.
+# links; for everything what the tests run and import. `configured` only configures the folder, for
+# targets that build a part of everything.
 #
-#   deploy/build.sh programs|everything FOLDER PRESET JOBS
+#   deploy/build.sh programs|everything|configured FOLDER PRESET JOBS
 set -euo pipefail
 usage() {
-  echo "usage: deploy/build.sh programs|everything FOLDER PRESET JOBS" >&2
+  echo "usage: deploy/build.sh programs|everything|configured FOLDER PRESET JOBS" >&2
   exit 2
 }
 [ $# -eq 4 ] || usage
@@ -27,6 +28,10 @@ case $what in
     without_later=(all)
     targets=(all)
     ;;
+  configured)
+    first=() all=()
+    tests=ON later=PELAB_WITH_PYTHONS
+    ;;
   *) usage ;;
 esac
 
@@ -39,6 +44,16 @@ is_configured() {
   grep -qs '^PELAB_WITH_TESTS:BOOL=ON' "$folder/CMakeCache.txt" &&
     [ ! CMakePresets.json -nt "$folder/build.ninja" ]
 }
+# Begins a folder anew that a killed call for the programs has left without the trainer: the tests
+# would be built without it, too.
+forget_unfinished_programs() {
+  grep -qs '^PELAB_WITH_TESTS:BOOL=OFF' "$folder/CMakeCache.txt" || return 0
+  grep -qs '^PELAB_WITH_TRAINER:BOOL=OFF' "$folder/CMakeCache.txt" || return 0
+  forget_configuration
+}
+forget_configuration() {
+  rm -f "$folder/CMakeCache.txt" "$folder/build.ninja"
+}
 # With or without what comes later: ON or OFF.
 configure() {
   cmake --preset "$preset" -B "$folder" "-DPELAB_WITH_TESTS=$tests" "-D$later=$1"
@@ -49,17 +64,18 @@ build() {
 # Without what comes later the folder is unfinished: the next call configures it again.
 unfinished() {
   wait
-  rm -f "$folder/CMakeCache.txt" "$folder/build.ninja"
+  forget_configuration
 }
 # A question for a password would get lost among the compiler's lines.
 asks_for_nothing() {
   [ "$(id -u)" -eq 0 ] || sudo -n true 2>/dev/null
 }
 
+forget_unfinished_programs
 "$install" "${first[@]}"
 if is_configured; then
   "$install" "${all[@]}"
-elif ! "$install" "${all[@]}" --check && asks_for_nothing; then
+elif [ "$what" != configured ] && ! "$install" "${all[@]}" --check && asks_for_nothing; then
   "$install" "${all[@]}" &
   trap unfinished EXIT
   configure OFF
@@ -71,4 +87,4 @@ else
   "$install" "${all[@]}"
   configure ON
 fi
-build "${targets[@]}"
+[ "$what" = configured ] || build "${targets[@]}"

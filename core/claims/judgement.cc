@@ -1,10 +1,15 @@
 #include "core/claims/judgement.h"
 
+#include <limits>
+
 #include "core/stats/e_bh.h"
 
 namespace pelab::claims {
 
 namespace {
+
+// Few seeds may agree by luck of which of them have learned enough.
+bool HaveMostLearnedTooLittle(const EValues& claim) { return 2 * claim.eligible < claim.seeds; }
 
 constexpr std::pair<Verdict, const char*> kVerdicts[] = {{Verdict::kUndecided, "undecided"},
                                                          {Verdict::kHolds, "holds"},
@@ -29,9 +34,11 @@ std::optional<Verdict> ParseVerdict(std::string_view name) {
 
 std::vector<Judgement> Judge(std::span<const EValues> claims, double rate) {
   std::vector<double> logs;
+  constexpr double kNoEvidence = -std::numeric_limits<double>::infinity();
   for (const EValues& claim : claims) {
-    logs.push_back(claim.log_holds);
-    logs.push_back(claim.log_fails);
+    const bool counts = !HaveMostLearnedTooLittle(claim);
+    logs.push_back(counts ? claim.log_holds : kNoEvidence);
+    logs.push_back(counts ? claim.log_fails : kNoEvidence);
   }
   const stats::Rejections found = stats::EBh(logs, rate);
   std::vector<Judgement> judgements;
@@ -41,7 +48,7 @@ std::vector<Judgement> Judge(std::span<const EValues> claims, double rate) {
     // Never both: a seed is a success of one of them at most.
     if (holds || fails) {
       judgement.verdict = holds ? Verdict::kHolds : Verdict::kFails;
-    } else if (2 * claims[i].eligible < claims[i].seeds) {
+    } else if (HaveMostLearnedTooLittle(claims[i])) {
       judgement.verdict = Verdict::kNotEligible;
     }
     judgement.log_threshold = holds || fails ? found.log_threshold : found.log_next_threshold;

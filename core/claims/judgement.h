@@ -16,7 +16,7 @@ enum class Verdict {
   kUndecided,
   kHolds,
   kFails,
-  // Undecided, and most of its seeds have learned too little to say anything.
+  // Most of its seeds have learned too little. The others decide nothing, even if all agree.
   kNotEligible,
 };
 std::string NameOf(Verdict verdict);  // "undecided", "holds", "fails", "not eligible"

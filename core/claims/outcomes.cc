@@ -114,6 +114,14 @@ std::optional<double> Index(const v1::DepositRow& row, const Metric& metric) {
 }
 
 // A model that could lose something and loses nothing has no deposit, and a largest drop of 0.
+std::optional<double> IndexValue(const std::string& name, const Ablation* ablation) {
+  if (ablation == nullptr || !ablation->defined || !ablation->whole) return std::nullopt;
+  const auto metric = results::ParseMetric(name);
+  if (!metric.ok()) return std::nullopt;
+  const auto index = Index(*ablation->whole, *metric);
+  return index || name != "max_drop" ? index : 0;
+}
+
 std::optional<double> AblationValue(const Claim& claim, const Ablation* ablation,
                                     std::int64_t depth) {
   if (ablation == nullptr || !ablation->defined || !ablation->whole) return std::nullopt;
@@ -125,10 +133,7 @@ std::optional<double> AblationValue(const Claim& claim, const Ablation* ablation
     if (!row.has_top_layer()) return std::nullopt;
     return row.top_layer() > 0 ? 1 : 0;
   }
-  const auto metric = results::ParseMetric(claim.metric);
-  if (!metric.ok()) return std::nullopt;
-  const auto index = Index(row, *metric);
-  return index || claim.metric != "max_drop" ? index : 0;
+  return IndexValue(claim.metric, ablation);
 }
 
 // The metrics of jobs and curves that the sheet's claims and their eligibility name.
@@ -207,15 +212,25 @@ class Builder {
       outcome.analyses.insert("head_ablation");
     }
     if (scored_.count(row.job_id()) > 0) outcome.analyses.insert("split_accuracy");
-    for (const Claim& claim : sheet_.sheet.claims) {
-      if (!IsAboutAblation(claim.metric)) continue;
-      const auto value = AblationValue(claim, ablation, cell.job.Int("model.layers"));
-      if (value) outcome.values[ValueName(claim)] = *value;
-    }
+    AddAblationValues(cell, ablation, outcome);
     return outcome;
   }
 
  private:
+  void AddAblationValues(const experiment::Cell& cell, const Ablation* ablation,
+                         Outcome& outcome) const {
+    for (const Claim& claim : sheet_.sheet.claims) {
+      if (IsAboutAblation(claim.metric)) {
+        const auto value = AblationValue(claim, ablation, cell.job.Int("model.layers"));
+        if (value) outcome.values[ValueName(claim)] = *value;
+      }
+      if (claim.eligible && IsAboutAblation(claim.eligible->metric)) {
+        const auto value = IndexValue(claim.eligible->metric, ablation);
+        if (value) outcome.values[claim.eligible->metric] = *value;
+      }
+    }
+  }
+
   std::optional<double> PlainValue(const v1::JobRow& row, const Metric& metric) const {
     if (metric.source == Metric::Source::kJob) return results::MetricOf(row, metric);
     if (metric.source == Metric::Source::kSplit) return SplitValue(row, metric);

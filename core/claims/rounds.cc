@@ -110,11 +110,12 @@ std::optional<Round> NextRound(const BoundSheet& sheet, const Registration& regi
   return round;
 }
 
-std::vector<OpenCell> OpenCellsOf(const BoundSheet& sheet, const Round& round,
-                                  std::span<const ClaimState> states, const Outcomes& outcomes) {
+std::vector<OpenCell> OpenCellsOf(const BoundSheet& sheet, const Registration& registration,
+                                  const Round& round, std::span<const ClaimState> states,
+                                  const Outcomes& outcomes) {
   const auto metrics = OpenCells(sheet, states);
   std::vector<OpenCell> open;
-  for (std::int64_t seed = round.first_seed; seed < round.end_seed; ++seed) {
+  for (std::int64_t seed = registration.first_seed; seed < round.end_seed; ++seed) {
     for (const std::size_t cell : round.cells) {
       const Outcome& outcome = outcomes.Of(cell, seed);
       const auto of_cell = metrics.find(cell);

@@ -12,6 +12,8 @@ namespace {
 
 // One batch plans at most about this many attempts; the next step plans more.
 constexpr std::size_t kMaxPlans = 256;
+// So many jobs at most are looked at for a worker that has little time left.
+constexpr std::size_t kTriedForTime = 64;
 constexpr absl::Duration kAfterRefusedPause = absl::Milliseconds(100);
 
 }  // namespace
@@ -72,15 +74,28 @@ void Scheduler::PlanFor(std::size_t index, Round& round) {
   const ReadyQueue::Fits fits = [&](const store::Requirement& requirement) {
     return free.worker->info.capabilities.WhyNot(*free.slot, requirement).empty();
   };
-  std::optional<store::ReadyJob> job = ready_.Pick(fits, running);
+  std::optional<store::ReadyJob> job = PickInTime(free, fits, running);
   if (!job) return;
-  // The slot stays free: its worker ends soon, and another one takes the job.
-  if (!HasTime(*free.worker, LastEpoch(*job, *free.slot))) return ready_.Add(*job);
   const std::size_t group = round.plans.size();
   Plan(free, *std::move(job), group, round);
   for (store::ReadyJob& each : Companions(index, round.plans[group].job, fits, round)) {
     Plan(free, std::move(each), group, round);
   }
+}
+
+// The next job for the slot. Jobs whose next epoch its worker would not live to see stay in line for
+// other workers.
+std::optional<store::ReadyJob> Scheduler::PickInTime(const FreeSlot& free,
+                                                     const ReadyQueue::Fits& fits,
+                                                     const ReadyQueue::Running& running) {
+  std::vector<store::ReadyJob> too_long;
+  std::optional<store::ReadyJob> job;
+  while (too_long.size() < kTriedForTime && (job = ready_.Pick(fits, running))) {
+    if (HasTime(*free.worker, LastEpoch(*job, *free.slot))) break;
+    too_long.push_back(*std::exchange(job, std::nullopt));
+  }
+  for (const store::ReadyJob& each : too_long) ready_.Add(each);
+  return job;
 }
 
 // The jobs that go to the slot together with `picked`, which is planned and counted already.
@@ -268,6 +283,25 @@ std::string Scheduler::WhyNowhere(const store::Requirement& requirement) const {
   return why_not;
 }
 
+// Names a worker that is free and ends too soon for jobs with these requirements; empty if there is
+// none.
+std::string Scheduler::WhyNoTime(const std::vector<store::Requirement>& requirements) const {
+  for (const auto& [id, worker] : workers_) {
+    if (!TakesJobs(worker) || worker.time_over == absl::InfiniteDuration()) continue;
+    for (const Slot& slot : worker.info.slots) {
+      const auto can_run = [&](const store::Requirement& requirement) {
+        return worker.info.capabilities.WhyNot(slot, requirement).empty();
+      };
+      if (worker.taken.count(slot.slot) != 0) continue;
+      if (std::none_of(requirements.begin(), requirements.end(), can_run)) continue;
+      return absl::StrCat("worker ", NameOf(id),
+                          " is free, but ends before an epoch of these jobs ",
+                          "would; a longer --time-limit has room for three");
+    }
+  }
+  return "";
+}
+
 std::string Scheduler::WaitingReason(std::int64_t sweep_id) const {
   const bool some_run = running_.count(sweep_id) != 0;
   const std::vector<store::Requirement> requirements = ready_.RequirementsOf(sweep_id);
@@ -317,6 +351,7 @@ std::string Scheduler::WaitingReason(std::int64_t sweep_id) const {
   }
   if (std::string held = ready_.AccountOf(sweep_id).WhyHeld(); !held.empty()) return held;
   if (some_run) return "";
+  if (std::string no_time = WhyNoTime(requirements); !no_time.empty()) return no_time;
   if (slots == 1) return "the only connected slot is busy with another sweep";
   return absl::StrCat("the ", slots, " slots of the connected workers are busy with other sweeps");
 }

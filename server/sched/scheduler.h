@@ -228,8 +228,8 @@ class Scheduler {
   // Ordered by id.
   std::vector<WorkerStatus> Workers() const;
 
-  // How many waiting jobs a slot like this one could run, and how many slots of its device kind are
-  // free. The trainer's abilities count as unknown.
+  // How many waiting jobs a slot like this one could run, and how many free slots of its device kind
+  // can run one of them (any, if no job waits). The abilities of its trainer count as unknown.
   struct Demand {
     std::size_t waiting_jobs = 0;
     std::size_t free_slots = 0;
@@ -363,6 +363,9 @@ class Scheduler {
   // Whether a next epoch of the job, or of any job without one, would end before the worker gives
   // its attempts back.
   bool HasTime(const Worker& worker, absl::Duration epoch) const;
+  std::optional<store::ReadyJob> PickInTime(const FreeSlot& free, const ReadyQueue::Fits& fits,
+                                            const ReadyQueue::Running& running);
+  std::string WhyNoTime(const std::vector<store::Requirement>& requirements) const;
   absl::Duration LastEpoch(const store::ReadyJob& job, const Slot& slot) const;
   void KeepEpoch(const Attempt& attempt, double seconds);
   bool OthersWork() const;  // whether some worker accepts jobs and is not in quarantine

@@ -26,14 +26,21 @@ std::string Scheduler::NameOf(const std::string& worker_id) const {
 
 Scheduler::Demand Scheduler::DemandFor(const Slot& slot) const {
   const Capabilities any;
+  const auto could_run = [&](const store::Requirement& requirement) {
+    return any.WhyNot(slot, requirement).empty();
+  };
   Demand demand;
-  demand.waiting_jobs = ready_.Waiting(
-      [&](const store::Requirement& requirement) { return any.WhyNot(slot, requirement).empty(); });
+  demand.waiting_jobs = ready_.Waiting(could_run);
   for (const auto& [id, worker] : workers_) {
     if (!TakesJobs(worker) || Quarantined(worker)) continue;
     for (const Slot& one : worker.info.slots) {
-      const bool free = worker.taken.count(one.slot) == 0;
-      demand.free_slots += free && one.device_kind == slot.device_kind ? 1 : 0;
+      if (worker.taken.count(one.slot) != 0 || one.device_kind != slot.device_kind) continue;
+      const bool helps =
+          demand.waiting_jobs == 0 || ready_.Waiting([&](const store::Requirement& requirement) {
+            return could_run(requirement) &&
+                   worker.info.capabilities.WhyNot(one, requirement).empty();
+          }) > 0;
+      demand.free_slots += helps ? 1 : 0;
     }
   }
   return demand;

@@ -105,7 +105,8 @@ absl::StatusOr<Step> Advance::EndOrWait(db::Reader& reader, const StoredSheet& s
   }
   PELAB_ASSIGN_OR_RETURN(const claims::StoredRows rows, RowsOf(reader, sheet));
   const claims::Outcomes outcomes = claims::OutcomesOf(*sheet.bound, rows);
-  const auto open = claims::OpenCellsOf(*sheet.bound, *sheet.last, sheet.states, outcomes);
+  const auto open =
+      claims::OpenCellsOf(*sheet.bound, sheet.registration, *sheet.last, sheet.states, outcomes);
   if (open.empty()) {
     const auto states =
         claims::Conclude(*sheet.bound, sheet.registration, *sheet.last, sheet.states, outcomes);

@@ -124,9 +124,7 @@ class Trained(ExportCase):
                                                 epochs=2)),
                     "--set", "train.lr=1000", "--set", "train.weight_decay=1")
         wait_until(lambda: self.states() == {"succeeded": 1, "failed": 1}, 60, self.situation)
-        for process in reversed(self.started):
-            process.terminate()
-            process.wait(10)
+        self.stop_all()
 
 
 class Command(ExportCase):
@@ -182,6 +180,10 @@ class Command(ExportCase):
         self.assertRegex(printed, rf"^{stored} = 0\.\d+\n\d+ of {value['test_total']} ")
         text = self.ok(self.pelab_db("export-model", value["key"][:8], "--out", "again")).stdout
         self.assertIn(f"4 files, stored test accuracy {stored}", text)
+        exported = (out / "data.safetensors").read_bytes()
+        (out / "data.safetensors").unlink()
+        self.write_data(out)
+        self.assertEqual((out / "data.safetensors").read_bytes(), exported)
 
     def test_the_module_without_lengths(self):
         out = self.copied()

@@ -132,9 +132,7 @@ class Conditions(OwnData, TrainedCase):
         for sweep in (own, other):
             maker.ok(maker.pelab("submit", sweep))
         maker.wait_finished(5)
-        for process in reversed(maker.started):
-            process.terminate()
-            process.wait(10)
+        maker.stop_all()
 
     def setUp(self):
         super().setUp()

@@ -509,15 +509,13 @@ class Documented(TrainedCase):
     @classmethod
     def train(cls, maker):
         """Takes the jobs of Package, which are this sweep's too."""
-        for name in ("pelab.db", "pelab.db.artifacts"):
-            (shutil.copytree if name.endswith("s") else shutil.copy)(
-                Package.trained() / name, maker.folder / name)
+        shutil.copy(Package.trained() / "pelab.db", maker.folder)
+        shutil.copytree(Package.trained() / "pelab.db.artifacts",
+                        maker.folder / "pelab.db.artifacts")
         maker.server()
         said = maker.submit(cls.SWEEP)
         maker.assertIn("0 new, 4 already stored", said.stdout)
-        for process in reversed(maker.started):
-            process.terminate()
-            process.wait(10)
+        maker.stop_all()
 
     def blocks(self):
         return (SOURCE / "client" / "python" / "README.md").read_text().split("```python\n")[1:]

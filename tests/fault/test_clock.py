@@ -46,8 +46,8 @@ class Clock(FaultCase):
         for number in range(rounds(4, 0.2)):
             self.wait_epochs(3, timeout=20)
             self.set(clock if number % 3 else other, JUMPS[number % len(JUMPS)])
-        # Just before the clock goes back, to before every other time, a trainer dies: its job waits
-        # for the end of a back-off of one second.
+        # A trainer dies just before the clock is set to its earliest time. Its job waits for a
+        # back-off of one second.
         trainers = self.trainers()
         if trainers and self.query("SELECT count(*) FROM v_jobs WHERE state = 'running'")[0][0]:
             os.kill(trainers[0], signal.SIGKILL)

@@ -62,7 +62,7 @@ class DeviceMemory {
   template <class Element>
   static Zeros<Element> MakeZeros(std::size_t count);
 
-  // Below first_ it wraps around.
+  // The offset of `at` from first_. It is above size_ for an address below first_.
   std::size_t Begin(const void* at) const {
     return static_cast<std::size_t>(static_cast<const std::byte*>(at) - first_);
   }

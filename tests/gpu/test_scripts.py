@@ -33,7 +33,7 @@ class HostCase(unittest.TestCase):
         self.tools.mkdir()
         for tool in PLAIN_TOOLS:
             (self.tools / tool).symlink_to(shutil.which(tool))
-        # What a site adds to every start takes longer than what the scripts ask.
+        # -S: importing a site's packages takes longer than the scripts' questions.
         self.stand_in("python3", f"exec {sys.executable} -S \"$@\"")
         self.stand_in("nvidia-smi", "echo 'NVIDIA H200, 580.159.04, 143771 MiB'")
         self.stand_in("nvcc", "true")

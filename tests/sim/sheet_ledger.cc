@@ -66,7 +66,7 @@ std::vector<std::string> Undisturbed(const settle::StoredSheet& sheet,
     if (!round) return lines;
     lines.push_back(TextOf(round->number, round->first_seed, round->end_seed,
                            settle::CellsJson(settle::CombinationsOf(sheet, *round))));
-    if (!claims::OpenCellsOf(*sheet.bound, *round, states, outcomes).empty()) {
+    if (!claims::OpenCellsOf(*sheet.bound, sheet.registration, *round, states, outcomes).empty()) {
       lines.push_back(absl::StrCat("round ", round->number, " lacks results"));
       return lines;
     }

@@ -47,7 +47,8 @@ class ExportCase(Case):
         return folder, self.files[task]
 
     def write_data(self, folder):
-        """What `--data` writes; by a fork of a trainer, since starting one takes longer."""
+        """Writes the same file as `export-model --data`. A forked trainer writes it, since
+        starting one takes longer."""
         trainer = BIN / "pelab-trainer"
         self.ok(Preloaded.of(trainer).run(
             [trainer, "dataset", "--spec", folder / "spec.json",

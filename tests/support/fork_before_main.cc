@@ -1,9 +1,9 @@
-// Preloaded (LD_PRELOAD) into a program, forks it for every request in place of its main(): the
-// dynamic linker and the constructors, which take most of a short command's time, run once.
-// tests/support/forked_program.py asks for the forks, on the socket PELAB_FORK_SOCKET. A request
-// is strings that end with '\0' (folder, number of arguments, arguments, environment), and comes
-// with the standard input, output and error; the answer is the PID of the fork, which is a child
-// of whoever started the program.
+// This library is preloaded (LD_PRELOAD) into a program. For each request it forks the program
+// and runs main() in the fork. The dynamic linker and the constructors, which take most of a
+// short command's time, run once. tests/support/forked_program.py asks for the forks, on the
+// socket PELAB_FORK_SOCKET. A request is strings that end with '\0' (folder, number of arguments,
+// arguments, environment), and comes with the standard input, output and error. The answer is the
+// PID of the fork, which is a child of the program's parent.
 #include <dlfcn.h>
 #include <sched.h>
 #include <sys/socket.h>

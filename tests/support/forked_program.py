@@ -50,7 +50,7 @@ class ForkedProgram:
 
     def start(self, arguments, files, cwd=None, env=None):
         """A Child with these files as its standard input, output and error. It leads a session of
-        its own. What it leaves behind goes on, as with subprocess."""
+        its own. Processes that it leaves behind go on, as with subprocess."""
         words = [str(self._program), *map(str, arguments)]
         environment = os.environ if env is None else env
         strings = [str(cwd or os.getcwd()), str(len(words)), *words,

@@ -20,5 +20,5 @@ def made_up(sweep, document, *options):
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     (folder / sweep).write_text(document)
     subprocess.run([POPULATE, sweep, "--db", "pelab.db", *options], cwd=folder, check=True,
-                   capture_output=True, timeout=120)
+                   stdout=subprocess.DEVNULL, timeout=120)
     return folder / "pelab.db"

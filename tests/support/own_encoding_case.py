@@ -91,9 +91,9 @@ class OwnEncoding(Case):
                                     for file, methods in modules.items()]), [])
 
     def tried(self, files, length=8):
-        """What the trainer's command check, which `pelab check` starts, says of each file: (exit
-        status, {name of the check: row}). Each trainer is a fork of one that has loaded LibTorch,
-        because loading it takes longer than the checks."""
+        """Runs `pelab-trainer check` on each file, as `pelab check` does. Returns (exit status,
+        {name of the check: row}) for each. Each trainer is a fork of one that has loaded
+        LibTorch, because loading it takes longer than the checks."""
         pes = ", ".join(f"{{name: own, file: {file}}}" for file in files)
         planned = self.ok(self.pelab_db(
             "submit", self.write("checked.yaml", CHECKED.format(pes=pes, length=length)),

@@ -82,7 +82,10 @@ def connection_to(path):
         with contextlib.closing(connect(path)) as connection:
             yield connection
         return
-    inode = os.stat(path).st_ino if path.exists() else None
+    try:
+        inode = os.stat(path).st_ino
+    except FileNotFoundError:  # connect() says so
+        inode = None
     if path in kept and kept[path][0] != inode:
         kept.pop(path)[1].close()
     if path not in kept:
@@ -162,6 +165,12 @@ class Case(unittest.TestCase):
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
         shutil.rmtree(self.folder, ignore_errors=True)
+
+    def stop_all(self):
+        """Ends the programs, the one that was started last first."""
+        for process in reversed(self.started):
+            process.terminate()
+            process.wait(10)
 
     def write(self, name, text):
         path = self.folder / name

@@ -432,7 +432,11 @@ class Sheet:
                 state.update(claim=claim.id, seeds=seeds, eligible=eligible, log_e_holds=holds,
                              log_e_fails=fails, sides=sides,
                              exploratory=min(max(self.fresh - self.first, 0), seeds))
-        logs = [log for state in states for log in (state["log_e_holds"], state["log_e_fails"])]
+        logs = []
+        for state in states:
+            too_few = 2 * state["eligible"] < state["seeds"]
+            logs += [-math.inf if too_few else state[side]
+                     for side in ("log_e_holds", "log_e_fails")]
         rejected, met, further = e_bh(logs, self.rate)
         for i, state in enumerate(states):
             decided = rejected[2 * i] or rejected[2 * i + 1]

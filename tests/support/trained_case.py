@@ -39,9 +39,7 @@ class TrainedCase(Case):
         maker.submit(tiny_sweep(name="failing", seeds="[7]", pes="[nope]", epochs=2), "--set",
                      "train.lr=1000", "--set", "train.weight_decay=1")
         wait_until(lambda: maker.states() == {"succeeded": 4, "failed": 1}, 60, "the jobs")
-        for process in reversed(maker.started):
-            process.terminate()
-            process.wait(10)
+        maker.stop_all()
 
     @classmethod
     def trained(cls):

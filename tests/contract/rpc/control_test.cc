@@ -361,7 +361,7 @@ TEST_F(ControlTest, TwoThousandRunningJobsAreCancelledAtOnce) {
 }
 
 TEST_F(ControlTest, CancellingALargeSweepHoldsNobodyUp) {
-  constexpr std::uint64_t kJobs = 10'000 / kSlower;
+  constexpr std::uint64_t kJobs = kSlower == 1 ? 10'000 : 3'000;
   Submit(Document("large", absl::StrCat("0..", kJobs / 2 - 1)), "a");
   AwaitSweep("large", [](const auto& s) { return s.state() == v1::SWEEP_STATE_ACTIVE; });
   std::uint64_t cancelled = 0;

@@ -115,7 +115,7 @@ class BuildPrograms(BuildCase):
             said = subprocess.run([SCRIPT, *words], capture_output=True, text=True, timeout=60)
             self.assertEqual(
                 (said.returncode, said.stderr),
-                (2, "usage: deploy/build.sh programs|everything FOLDER PRESET JOBS\n"))
+                (2, "usage: deploy/build.sh programs|everything|configured FOLDER PRESET JOBS\n"))
 
     def test_a_folder_that_is_configured(self):
         (self.state / "installed").write_text("all\n")
@@ -216,6 +216,27 @@ class BuildEverything(BuildCase):
             (self.folder / "CMakeCache.txt").write_text(cache + "\n")
             self.assertEqual(self.build()[0], 0)
             self.assertEqual(self.calls(), calls, cache)
+
+    def test_a_folder_that_killed_programs_have_left_without_the_trainer_begins_anew(self):
+        (self.state / "installed").write_text("all\n")
+        self.stand_in("cmake", 'ls "$FOLDER" >> "$STATE/left"' + CMAKE)
+        (self.folder / "build.ninja").touch()
+        (self.folder / "CMakeCache.txt").write_text(
+            "PELAB_WITH_TESTS:BOOL=OFF\nPELAB_WITH_TRAINER:BOOL=OFF\n")
+        self.assertEqual(self.build()[0], 0)
+        self.assertEqual(self.calls(), [self.configure(), self.BUILD])
+        self.assertEqual((self.state / "left").read_text(), "CMakeCache.txt\nbuild.ninja\n",
+                         "nothing of it was there before")
+
+    def test_configured_compiles_nothing(self):
+        self.what = "configured"
+        self.assertEqual(self.build()[0], 0)
+        self.assertEqual(self.calls()[-1], self.configure())
+        self.assertTrue(all(call.startswith(("apt-get", "installed")) for call in self.calls()[:-1]))
+        (self.state / "calls").unlink()
+        (self.folder / "CMakeCache.txt").write_text("PELAB_WITH_TESTS:BOOL=ON\n")
+        self.assertEqual(self.build()[0], 0)
+        self.assertFalse((self.state / "calls").exists())
 
     def test_a_compiler_that_fails_does_not_leave_apt_behind(self):
         self.ends_after_apt_if_the_compiler_fails("installed the rest")

@@ -155,5 +155,18 @@ TEST(JudgementTest, ManySeedsThatLearnedNothingAreNotEligible) {
   EXPECT_EQ(Judge(EValuesOf(evidence), 0.05)[0].verdict, Verdict::kNotEligible);
 }
 
+TEST(JudgementTest, AFewEligibleSeedsThatAgreeDecideNothing) {
+  const auto judged = [](std::int64_t eligible, double log_holds, double log_fails) {
+    const EValues claim{
+        .seeds = 40, .eligible = eligible, .log_holds = log_holds, .log_fails = log_fails};
+    return Judge(std::vector<EValues>{claim}, 0.05)[0].verdict;
+  };
+  const double enough = std::log(100);
+  EXPECT_EQ(judged(20, enough, 0), Verdict::kHolds);
+  EXPECT_EQ(judged(19, enough, 0), Verdict::kNotEligible);
+  EXPECT_EQ(judged(20, 0, enough), Verdict::kFails);
+  EXPECT_EQ(judged(19, 0, enough), Verdict::kNotEligible);
+}
+
 }  // namespace
 }  // namespace pelab::claims

@@ -209,6 +209,24 @@ TEST_F(OutcomesTest, NothingLostIsNoDepositAndNearChanceIsUndefined) {
   EXPECT_EQ(outcomes.Of(0, 1).values.count("max_drop"), 0U);
 }
 
+// The claim itself is about accuracies alone.
+TEST_F(OutcomesTest, SeedsCanBeEligibleByWhatTheirHeadsAreWorth) {
+  sheet_ = Bound(R"(
+  - id: a
+    between: {metric: test_accuracy, cell: pe=rope, low: 0, high: 1}
+    where: protocol=clean
+    eligible: {metric: max_drop, above: 0.2, by: 0}
+)",
+                 kThreeLayers);
+  AddAblation(1, 10, "clean", "test", 0);
+  AddAblation(2, 20, "clean", "test", -1);
+  const Outcomes outcomes = Made({Job(1, 0, 0), Job(2, 0, 1)});
+  const Evidence evidence = Weigh(sheet_, sheet_.claims[0], outcomes, 0, 40);
+  ASSERT_EQ(evidence.seeds.size(), 2U);
+  EXPECT_TRUE(evidence.seeds[0].eligible);
+  EXPECT_FALSE(evidence.seeds[1].eligible) << "nothing was lost";
+}
+
 TEST(WorstValueTest, IsTheWorstThatTheMetricCanBe) {
   EXPECT_EQ(WorstValue("test_accuracy"), 0);
   EXPECT_EQ(WorstValue("generalisation_gap"), 1);

@@ -43,7 +43,7 @@ Settled Settle(const BoundSheet& sheet, const Registration& registration, Values
         outcomes.Set(cell, seed, outcome);
       }
     }
-    EXPECT_THAT(OpenCellsOf(sheet, *round, states, outcomes), IsEmpty());
+    EXPECT_THAT(OpenCellsOf(sheet, registration, *round, states, outcomes), IsEmpty());
     states = Conclude(sheet, registration, *round, states, outcomes);
     settled.rounds.push_back(*round);
     settled.states.push_back(states);
@@ -134,15 +134,35 @@ TEST(RoundsTest, OpenCellsAreThoseWithoutAnOutcomeOrAnAblationThatAClaimNeeds) {
   Outcomes outcomes;
   outcomes.Set(kRope, 0, {.state = Outcome::State::kDone});
   outcomes.Set(kNope, 0, {.state = Outcome::State::kDone});
-  const auto found = OpenCellsOf(sheet, *round, open, outcomes);
+  const auto found = OpenCellsOf(sheet, {}, *round, open, outcomes);
   ASSERT_THAT(found, SizeIs(1)) << "nope needs no ablation";
   EXPECT_EQ(found[0].configuration, kRope);
   EXPECT_EQ(found[0].lacks, "deposit");
   std::vector<ClaimState> without_ablation = open;
   without_ablation[1].standing = Standing::kFutile;
-  EXPECT_THAT(OpenCellsOf(sheet, *round, without_ablation, outcomes), IsEmpty());
+  EXPECT_THAT(OpenCellsOf(sheet, {}, *round, without_ablation, outcomes), IsEmpty());
   outcomes.Set(kRope, 0, {.state = Outcome::State::kFailed});
-  EXPECT_THAT(OpenCellsOf(sheet, *round, open, outcomes), IsEmpty()) << "a failure is an outcome";
+  EXPECT_THAT(OpenCellsOf(sheet, {}, *round, open, outcomes), IsEmpty())
+      << "a failure is an outcome";
+}
+
+TEST(RoundsTest, ASeedOfAnEarlierRoundThatIsQueuedAgainIsWaitedFor) {
+  const BoundSheet sheet = Bound(kTwoClaims, kThreePes);
+  const Registration registration{.first_seed = 5, .slots = 1};
+  const std::vector<ClaimState> open(2);
+  const Round third{.number = 3, .first_seed = 7, .end_seed = 8, .cells = {kRope, kNope, kAlibi}};
+  Outcomes outcomes;
+  for (const std::size_t cell : third.cells) {
+    for (const std::int64_t seed : {5, 6, 7}) {
+      outcomes.Set(cell, seed, {.state = Outcome::State::kDone});
+    }
+  }
+  EXPECT_THAT(OpenCellsOf(sheet, registration, third, open, outcomes), IsEmpty());
+  outcomes.Set(kNope, 5, {});
+  const auto found = OpenCellsOf(sheet, registration, third, open, outcomes);
+  ASSERT_THAT(found, SizeIs(1));
+  EXPECT_EQ(found[0].configuration, kNope);
+  EXPECT_EQ(found[0].seed, 5);
 }
 
 double LearnsNothing(std::size_t, std::int64_t) { return 0.1; }

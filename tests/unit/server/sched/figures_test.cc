@@ -58,6 +58,18 @@ TEST_F(FiguresTest, WaitingJobsCountByTheKindThatTheyNeed) {
   EXPECT_EQ(Waiting("any"), 1u);
 }
 
+// Otherwise a slot that stays free would stand for one that is missing, and nobody would ask for it.
+TEST_F(FiguresTest, AFreeSlotThatCanRunNothingThatWaitsDoesNotHelp) {
+  const Slot slot{0, "cpu", "cpu", 0};
+  Connect("w", 3, {}, R"({"pes":[{"name":"nope","version":1}]})");
+  EXPECT_EQ(scheduler_->DemandFor(slot).free_slots, 3U) << "nothing waits";
+  Submit("s", 2);
+  EXPECT_EQ(scheduler_->DemandFor(slot).waiting_jobs, 2U);
+  EXPECT_EQ(scheduler_->DemandFor(slot).free_slots, 0U);
+  const Slot gpu{0, "cuda:0", "gpu", 0};
+  EXPECT_EQ(scheduler_->DemandFor(gpu).free_slots, 0U);
+}
+
 TEST_F(FiguresTest, NoTwoWorkersHaveTheSameName) {
   Connect("aaaaaaaa-1", 1, {}, "{}", "gpu1");
   Connect("aaaaaaaa-2", 1, {}, "{}", "gpu1");

@@ -171,7 +171,7 @@ class SchedulerTest : public testing::Test {
     world_.Settle();
     return link;
   }
-  // Stores an event of a worker's attempt, of which the scheduler is not told yet.
+  // Stores an event of a worker's attempt. The scheduler does not know it yet.
   store::EventStored Write(const store::Assignment& a, std::uint64_t sequence, EventBody body) {
     return Do<store::EventStored>(EventWrite(a.attempt_id, a.token, sequence, std::move(body),
                                              absl::ToUnixMillis(world_.Wall()), 0.5));

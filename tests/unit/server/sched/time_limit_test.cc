@@ -60,6 +60,24 @@ TEST_F(TimeLimitTest, OtherConfigurationsAreNotHeldBack) {
   EXPECT_EQ(ConnectFor("short", absl::Seconds(500), absl::Seconds(1))->assignments.size(), 1u);
 }
 
+TEST_F(TimeLimitTest, TheSlotTakesAnotherJobThanTheOnesThatDoNotFit) {
+  const std::int64_t slow = SubmitSeeds("slow", 1, 9);
+  RunOneOf("slow", 1000);
+  const auto link = ConnectFor("short", absl::Seconds(500), absl::Seconds(1));
+  EXPECT_TRUE(link->assignments.empty());
+  EXPECT_EQ(scheduler_->WaitingReason(slow),
+            "worker short is free, but ends before an epoch of these jobs would; a longer "
+            "--time-limit has room for three");
+  SubmitSeeds("other", 1, 1);
+  ASSERT_EQ(link->assignments.size(), 1u);
+  EXPECT_EQ(Text("SELECT name FROM v_jobs AS j JOIN sweep_jobs USING (job_id) JOIN sweeps USING "
+                 "(sweep_id) WHERE j.job_id = " +
+                 std::to_string(link->assignments[0].job_id)),
+            "other");
+  // The others kept their places.
+  EXPECT_EQ(Connect("long", 8)->assignments.size(), 8u);
+}
+
 TEST_F(TimeLimitTest, TheStatusSaysHowMuchIsLeft) {
   ConnectFor("w", absl::Seconds(100), absl::Seconds(1));
   world_.Advance(absl::Seconds(5));
