@@ -288,9 +288,10 @@ std::string Scheduler::WhyNowhere(const store::Requirement& requirement) const {
 std::string Scheduler::WhyNoTime(const std::vector<store::Requirement>& requirements) const {
   for (const auto& [id, worker] : workers_) {
     if (!TakesJobs(worker) || worker.time_over == absl::InfiniteDuration()) continue;
+    const Capabilities& capabilities = worker.info.capabilities;
     for (const Slot& slot : worker.info.slots) {
       const auto can_run = [&](const store::Requirement& requirement) {
-        return worker.info.capabilities.WhyNot(slot, requirement).empty();
+        return capabilities.WhyNot(slot, requirement).empty();
       };
       if (worker.taken.count(slot.slot) != 0) continue;
       if (std::none_of(requirements.begin(), requirements.end(), can_run)) continue;

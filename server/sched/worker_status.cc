@@ -33,12 +33,12 @@ Scheduler::Demand Scheduler::DemandFor(const Slot& slot) const {
   demand.waiting_jobs = ready_.Waiting(could_run);
   for (const auto& [id, worker] : workers_) {
     if (!TakesJobs(worker) || Quarantined(worker)) continue;
+    const Capabilities& capabilities = worker.info.capabilities;
     for (const Slot& one : worker.info.slots) {
       if (worker.taken.count(one.slot) != 0 || one.device_kind != slot.device_kind) continue;
       const bool helps =
           demand.waiting_jobs == 0 || ready_.Waiting([&](const store::Requirement& requirement) {
-            return could_run(requirement) &&
-                   worker.info.capabilities.WhyNot(one, requirement).empty();
+            return could_run(requirement) && capabilities.WhyNot(one, requirement).empty();
           }) > 0;
       demand.free_slots += helps ? 1 : 0;
     }

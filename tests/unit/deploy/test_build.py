@@ -232,7 +232,8 @@ class BuildEverything(BuildCase):
         self.what = "configured"
         self.assertEqual(self.build()[0], 0)
         self.assertEqual(self.calls()[-1], self.configure())
-        self.assertTrue(all(call.startswith(("apt-get", "installed")) for call in self.calls()[:-1]))
+        for call in self.calls()[:-1]:
+            self.assertTrue(call.startswith(("apt-get", "installed")), call)
         (self.state / "calls").unlink()
         (self.folder / "CMakeCache.txt").write_text("PELAB_WITH_TESTS:BOOL=ON\n")
         self.assertEqual(self.build()[0], 0)
