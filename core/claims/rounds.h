@@ -67,14 +67,14 @@ struct OpenCell {
   std::int64_t seed = 0;
   std::string lacks;  // the metric whose analysis is to come, if it is trained; otherwise empty
 };
-// Those of `round`, and those of earlier rounds that were queued again meanwhile: without an earlier
-// seed, all later ones would count for nothing.
+// Those of `round`, and those of earlier rounds that were queued again meanwhile: without an
+// earlier seed, all later ones would count for nothing.
 std::vector<OpenCell> OpenCellsOf(const BoundSheet& sheet, const Registration& registration,
                                   const Round& round, std::span<const ClaimState> states,
                                   const Outcomes& outcomes);
 
-// The states after `round`, when no cell is open any more (OpenCellsOf). `before` has one state per claim:
-// those after the previous round, or all open before the first round.
+// The states after `round`, when no cell is open any more (OpenCellsOf). `before` has one state per
+// claim: those after the previous round, or all open before the first round.
 std::vector<ClaimState> Conclude(const BoundSheet& sheet, const Registration& registration,
                                  const Round& round, std::span<const ClaimState> before,
                                  const Outcomes& outcomes);

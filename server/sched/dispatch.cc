@@ -83,8 +83,8 @@ void Scheduler::PlanFor(std::size_t index, Round& round) {
   }
 }
 
-// The next job for the slot. Jobs whose next epoch its worker would not live to see stay in line for
-// other workers.
+// The next job for the slot. Jobs whose next epoch would not end before its worker does stay in
+// line for other workers.
 std::optional<store::ReadyJob> Scheduler::PickInTime(const FreeSlot& free,
                                                      const ReadyQueue::Fits& fits,
                                                      const ReadyQueue::Running& running) {

@@ -228,8 +228,8 @@ class Scheduler {
   // Ordered by id.
   std::vector<WorkerStatus> Workers() const;
 
-  // How many waiting jobs a slot like this one could run, and how many free slots of its device kind
-  // can run one of them (any, if no job waits). The abilities of its trainer count as unknown.
+  // How many waiting jobs a slot like this one could run, and how many free slots of its device
+  // kind can run one of them (any, if no job waits). The abilities of its trainer count as unknown.
   struct Demand {
     std::size_t waiting_jobs = 0;
     std::size_t free_slots = 0;

@@ -58,7 +58,7 @@ TEST_F(FiguresTest, WaitingJobsCountByTheKindThatTheyNeed) {
   EXPECT_EQ(Waiting("any"), 1u);
 }
 
-// Otherwise a slot that stays free would stand for one that is missing, and nobody would ask for it.
+// Otherwise a slot that stays free would stand for one that is missing. Nobody would ask for that.
 TEST_F(FiguresTest, AFreeSlotThatCanRunNothingThatWaitsDoesNotHelp) {
   const Slot slot{0, "cpu", "cpu", 0};
   Connect("w", 3, {}, R"({"pes":[{"name":"nope","version":1}]})");
