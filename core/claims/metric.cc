@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/base/strings.h"
+#include "core/catalog/catalog.h"
 #include "core/results/metrics.h"
 
 namespace pelab::claims {
@@ -24,8 +25,10 @@ absl::Status CheckMetric(Kind kind, const std::string& metric) {
   if (kind != Kind::kMost) return results::ParseMetric(metric).status();
   const auto& known = Properties();
   if (std::find(known.begin(), known.end(), metric) != known.end()) return absl::OkStatus();
-  return absl::InvalidArgumentError(Concat("unknown property \"", metric,
-                                           "\" of a seed; known: ", Join(known, ", "),
+  const std::string_view near = catalog::DidYouMean(metric, {known.begin(), known.end()});
+  return absl::InvalidArgumentError(Concat("unknown property \"", metric, "\" of a seed; ",
+                                           near.empty() ? "" : Concat("did you mean ", near, "? "),
+                                           "known: ", Join(known, ", "),
                                            " (for a number use above or between)"));
 }
 

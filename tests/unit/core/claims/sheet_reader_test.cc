@@ -203,6 +203,8 @@ TEST(SheetReaderTest, ErrorsSayWhereAndWhatIsAllowed) {
       << "a message is one line";
   EXPECT_THAT(OfClaim("{id: a, most: {metric: gini, cell: pe=a}}"),
               HasSubstr("unknown property \"gini\" of a seed; known: deposit"));
+  EXPECT_THAT(OfClaim("{id: a, most: {metric: deposti, cell: pe=a}}"),
+              HasSubstr("unknown property \"deposti\" of a seed; did you mean deposit? known: "));
   EXPECT_THAT(OfClaim("{id: a, above: {metric: test_accuracy, a: pe=a}}"),
               HasSubstr("above needs either a and b, or a chain"));
   EXPECT_THAT(OfClaim("{id: a, above: {metric: test_accuracy, a: pe=a, b: pe=b, by: much}}"),
