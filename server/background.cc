@@ -100,7 +100,9 @@ std::optional<std::uint64_t> Background::SpansDropped() const {
 }
 
 std::optional<absl::Time> Background::LastBackup(std::optional<absl::Time> other) const {
-  return backups_ ? std::max(other, backups_->last_success()) : other;
+  if (!backups_) return other;
+  // Without a value nobody would notice that the first backups fail.
+  return std::max(other, backups_->last_success()).value_or(absl::UnixEpoch());
 }
 
 std::optional<metrics::NotificationFigures> Background::Notifications() const {

@@ -49,7 +49,8 @@ class Background {
   // Null: no spans are recorded.
   trace::SpanFile* spans() { return spans_.get(); }
 
-  // For metrics: the later of this time and that of the last scheduled backup.
+  // For metrics: the later of this time and that of the last scheduled backup. 1970 if backups are
+  // scheduled and there is none.
   std::optional<absl::Time> LastBackup(std::optional<absl::Time> other) const;
   // nullopt: there are no notifications.
   std::optional<metrics::NotificationFigures> Notifications() const;

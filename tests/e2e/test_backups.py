@@ -48,6 +48,13 @@ class BackupsCase(Case):
     def halves(self):
         return [path.name for path in self.backups.iterdir() if ".partial" in path.name]
 
+    def last_success(self):
+        url = re.findall(r"^pages on (http://\S+/)$", self.logs(), re.MULTILINE)[-1]
+        with urllib.request.urlopen(url + "metrics", timeout=20) as answer:
+            text = answer.read().decode()
+        name = "pelab_backup_last_success_timestamp_seconds"
+        return float(re.search(rf"^{name} (\S+)$", text, re.MULTILINE).group(1))
+
 
 class BackupsTest(BackupsCase):
     def test_while_a_sweep_trains(self):
@@ -169,13 +176,6 @@ class BackupsTest(BackupsCase):
         self.serve("--http", "127.0.0.1:0", every="1h")
         self.assertEqual(self.last_success(), calendar.timegm(newest))
 
-    def last_success(self):
-        url = re.findall(r"^pages on (http://\S+/)$", self.logs(), re.MULTILINE)[-1]
-        with urllib.request.urlopen(url + "metrics", timeout=20) as answer:
-            text = answer.read().decode()
-        name = "pelab_backup_last_success_timestamp_seconds"
-        return float(re.search(rf"^{name} (\S+)$", text, re.MULTILINE).group(1))
-
     def refused(self, *arguments):
         process = self.spawn("pelab-server", "--db", self.db, "--listen", self.socket, *arguments,
                              log="refused.log")
@@ -222,6 +222,13 @@ class FullDiskTest(BackupsCase):
         if refused := mount_tmpfs(self.backups, f"size={DISK_BYTES}"):
             self.skipTest(refused)
         self.addCleanup(unmount, self.backups)
+
+    def test_full_from_the_beginning(self):
+        with open(self.backups / "filler", "wb") as file:
+            os.posix_fallocate(file.fileno(), 0, 40 << 20)
+        self.serve("--http", "127.0.0.1:0")
+        wait_until(lambda: "bytes free; the copy needs" in self.logs(), 20, "the full disk")
+        self.assertEqual(self.last_success(), 0, "an alert needs a value")
 
     def test_full_and_read_only(self):
         server = self.serve()
