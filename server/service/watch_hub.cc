@@ -112,13 +112,15 @@ grpc::ServerWriteReactor<v1::SweepUpdate>* WatchHub::Watch(const std::string& sw
 }
 
 void WatchHub::Stop() {
-  std::vector<std::shared_ptr<Watcher>> watchers;
+  std::vector<std::weak_ptr<Watcher>> watchers;
   {
     MutexLock lock(&mutex_);
     stopping_ = true;
     watchers.swap(watchers_);
   }
-  for (const auto& watcher : watchers) {
+  for (const auto& each : watchers) {
+    const auto watcher = each.lock();
+    if (watcher == nullptr) continue;
     watcher->Close({grpc::StatusCode::UNAVAILABLE, "the coordinator is shutting down"});
   }
   if (thread_.joinable()) thread_.join();
@@ -134,7 +136,10 @@ void WatchHub::Run() {
       mutex_.AwaitFor(wake, kInterval);
       if (stopping_) return;
       added_ = false;
-      std::erase_if(watchers_, [](const auto& watcher) { return watcher->gone(); });
+      std::erase_if(watchers_, [](const auto& each) {
+        const auto watcher = each.lock();
+        return watcher == nullptr || watcher->gone();
+      });
     }
     const std::uint64_t version = version_();
     Serve(version != seen);
@@ -144,14 +149,15 @@ void WatchHub::Run() {
 
 // New watchers get their first snapshot. The others get one if something changed.
 void WatchHub::Serve(bool changed) {
-  std::vector<std::shared_ptr<Watcher>> watchers;
+  std::vector<std::weak_ptr<Watcher>> watchers;
   {
     MutexLock lock(&mutex_);
     watchers = watchers_;
   }
   std::map<std::string, absl::StatusOr<v1::SweepUpdate>> snapshots;
-  for (const auto& watcher : watchers) {
-    if (!changed && !watcher->fresh()) continue;
+  for (const auto& each : watchers) {
+    const auto watcher = each.lock();
+    if (watcher == nullptr || (!changed && !watcher->fresh())) continue;
     auto found = snapshots.find(watcher->sweep());
     if (found == snapshots.end()) {
       found = snapshots.emplace(watcher->sweep(), snapshot_(watcher->sweep())).first;

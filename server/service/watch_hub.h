@@ -28,7 +28,7 @@ class WatchHub {
   WatchHub(Snapshot snapshot, Version version);
   ~WatchHub();  // like Stop
 
-  // Returns a reactor for one WatchSweep call. gRPC and the hub share its ownership. The call ends
+  // Returns a reactor for one WatchSweep call. It lasts until gRPC is done with it. The call ends
   // with OK when the sweep has ended, with the error of Snapshot, or with RESOURCE_EXHAUSTED if too
   // many clients watch. Thread-safe.
   grpc::ServerWriteReactor<v1::SweepUpdate>* Watch(const std::string& sweep);
@@ -44,7 +44,7 @@ class WatchHub {
   const Snapshot snapshot_;
   const Version version_;
   Mutex mutex_;
-  std::vector<std::shared_ptr<Watcher>> watchers_ ABSL_GUARDED_BY(mutex_);
+  std::vector<std::weak_ptr<Watcher>> watchers_ ABSL_GUARDED_BY(mutex_);
   bool added_ ABSL_GUARDED_BY(mutex_) = false;
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   std::thread thread_;
