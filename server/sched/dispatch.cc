@@ -287,7 +287,8 @@ std::string Scheduler::WhyNowhere(const store::Requirement& requirement) const {
 // none.
 std::string Scheduler::WhyNoTime(const std::vector<store::Requirement>& requirements) const {
   for (const auto& [id, worker] : workers_) {
-    if (!TakesJobs(worker) || worker.time_over == absl::InfiniteDuration()) continue;
+    if (!TakesJobs(worker) || Quarantined(worker)) continue;
+    if (worker.time_over == absl::InfiniteDuration()) continue;
     const Capabilities& capabilities = worker.info.capabilities;
     for (const Slot& slot : worker.info.slots) {
       const auto can_run = [&](const store::Requirement& requirement) {
@@ -295,9 +296,8 @@ std::string Scheduler::WhyNoTime(const std::vector<store::Requirement>& requirem
       };
       if (worker.taken.count(slot.slot) != 0) continue;
       if (std::none_of(requirements.begin(), requirements.end(), can_run)) continue;
-      return absl::StrCat("worker ", NameOf(id),
-                          " is free, but ends before an epoch of these jobs ",
-                          "would; a longer --time-limit has room for three");
+      return absl::StrCat("worker ", NameOf(id), " is free, but has no time left for three epochs ",
+                          "of these jobs (--time-limit)");
     }
   }
   return "";

@@ -97,7 +97,9 @@ WatchHub::WatchHub(Snapshot snapshot, Version version)
 WatchHub::~WatchHub() { Stop(); }
 
 grpc::ServerWriteReactor<v1::SweepUpdate>* WatchHub::Watch(const std::string& sweep) {
-  const auto watcher = std::make_shared<Watcher>(sweep);
+  // Without make_shared, whose memory the hub's weak pointers would keep: it is freed on the thread
+  // of gRPC that has used it last.
+  const std::shared_ptr<Watcher> watcher(new Watcher(sweep));
   watcher->KeepAlive(watcher);
   MutexLock lock(&mutex_);
   if (stopping_) {

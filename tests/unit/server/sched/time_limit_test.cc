@@ -66,8 +66,8 @@ TEST_F(TimeLimitTest, TheSlotTakesAnotherJobThanTheOnesThatDoNotFit) {
   const auto link = ConnectFor("short", absl::Seconds(500), absl::Seconds(1));
   EXPECT_TRUE(link->assignments.empty());
   EXPECT_EQ(scheduler_->WaitingReason(slow),
-            "worker short is free, but ends before an epoch of these jobs would; a longer "
-            "--time-limit has room for three");
+            "worker short is free, but has no time left for three epochs of these jobs "
+            "(--time-limit)");
   SubmitSeeds("other", 1, 1);
   ASSERT_EQ(link->assignments.size(), 1u);
   EXPECT_EQ(Text("SELECT name FROM v_jobs AS j JOIN sweep_jobs USING (job_id) JOIN sweeps USING "
