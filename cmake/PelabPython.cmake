@@ -28,3 +28,12 @@ function(pelab_find_python variable purpose)
             "deploy/install-deps.sh, set ${variable}, or configure with -DPELAB_WITH_TESTS=OFF")
   endif()
 endfunction()
+
+# pelab_find_interpreter(): finds Python3::Interpreter, for scripts with the standard library alone.
+# A python3 that is a script, as pyenv's, takes 0.1 s to start the program behind it.
+macro(pelab_find_interpreter)
+  find_package(Python3 REQUIRED COMPONENTS Interpreter)
+  execute_process(COMMAND ${Python3_EXECUTABLE} -c "import sys; print(sys.executable, end='')"
+                  OUTPUT_VARIABLE Python3_PROGRAM COMMAND_ERROR_IS_FATAL ANY)
+  set_target_properties(Python3::Interpreter PROPERTIES IMPORTED_LOCATION ${Python3_PROGRAM})
+endmacro()

@@ -95,7 +95,7 @@ missing=()
 installed=$(dpkg-query -W -f '${db:Status-Status} ${Package}\n' "${packages[@]}" 2>/dev/null |
   sed -n 's/^installed //p' || true)
 for package in "${packages[@]}"; do
-  grep -qxF -- "$package" <<<"$installed" || missing+=("$package")
+  [[ $'\n'$installed$'\n' == *$'\n'$package$'\n'* ]] || missing+=("$package")
 done
 [ ${#missing[@]} -gt 0 ] || exit 0
 [ "$check" = no ] || exit 1

@@ -184,7 +184,10 @@ ExportTable AttemptsTable() {
            {"ended_at_ms", "Unix time in milliseconds; empty while it runs"},
            {"environment",
             "what the trainer said of itself, JSON: versions, device, threads, "
-            "number of parameters, hash of the data"}}};
+            "number of parameters, hash of the data"},
+           {"energy_joules",
+            "energy of its GPU; attempts that had it at the same time share it in equal parts; "
+            "empty if it was not measured"}}};
 }
 
 }  // namespace pelab::client

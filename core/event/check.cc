@@ -41,10 +41,8 @@ class Rules {
   void FromZero(absl::string_view name, double value) {
     if (!std::isfinite(value) || value < 0) Break(name, value, "a number from 0 on");
   }
-  void Seconds(absl::string_view name, double value) {
-    if (value >= 0 && value <= kMostSeconds) return;  // false for NaN
-    Break(name, value, absl::StrCat("a number from 0 to ", kMostSeconds));
-  }
+  void Seconds(absl::string_view name, double value) { FromZeroTo(kMostSeconds, name, value); }
+  void Joules(absl::string_view name, double value) { FromZeroTo(kMostJoules, name, value); }
   void Settings(const v1::Execution& execution) {
     Integer("threads", execution.threads(), 1, kMostThreads);
     Integer("micro_batch", execution.micro_batch(), 0, kMostMicroBatch);
@@ -60,6 +58,11 @@ class Rules {
   std::string What() && { return std::move(wrong_); }
 
  private:
+  void FromZeroTo(double most, absl::string_view name, double value) {
+    if (value >= 0 && value <= most) return;  // false for NaN
+    Break(name, value, absl::StrCat("a number from 0 to ", most));
+  }
+
   const std::string of_;
   std::string wrong_;
 };
@@ -132,8 +135,12 @@ std::string WhatIsWrongIn(const v1::Finished& finished) {
     case v1::ATTEMPT_OUTCOME_SUCCEEDED:
     case v1::ATTEMPT_OUTCOME_FAILED:
     case v1::ATTEMPT_OUTCOME_PREEMPTED:
-    case v1::ATTEMPT_OUTCOME_CANCELLED:
-      return WhatIsWrongWithSeconds("end", "wall_seconds", finished.wall_seconds());
+    case v1::ATTEMPT_OUTCOME_CANCELLED: {
+      Rules rules("end");
+      rules.Seconds("wall_seconds", finished.wall_seconds());
+      rules.Joules("energy_joules", finished.energy_joules());  // 0 if it is absent
+      return std::move(rules).What();
+    }
     default:
       return absl::StrCat("end: \"outcome\" is ", static_cast<int>(finished.outcome()),
                           "; allowed: succeeded, failed, preempted or cancelled");
@@ -225,6 +232,12 @@ std::string WhatIsWrong(const v1::Execution& execution) {
 std::string WhatIsWrongWithSeconds(absl::string_view of, absl::string_view name, double seconds) {
   Rules rules{std::string(of)};
   rules.Seconds(name, seconds);
+  return std::move(rules).What();
+}
+
+std::string WhatIsWrongWithJoules(absl::string_view of, absl::string_view name, double joules) {
+  Rules rules{std::string(of)};
+  rules.Joules(name, joules);
   return std::move(rules).What();
 }
 

@@ -22,6 +22,7 @@ inline constexpr std::int64_t kMostThreads = 1024;            // as pelab-traine
 inline constexpr std::int64_t kMostMicroBatch = 1 << 30;      // as --micro-batch, in examples
 inline constexpr std::int64_t kMostPacking = 64;              // jobs that one trainer runs
 inline constexpr double kMostSeconds = 1e9;                   // about 32 years
+inline constexpr double kMostJoules = 1e12;                   // 1 kW for as long
 
 // Empty if no rule is broken; otherwise which value breaks a rule, and what is allowed:
 //   epoch 4: "train_correct" is 11; allowed: an integer from 0 to 10
@@ -34,6 +35,8 @@ std::string WhatIsWrong(const v1::Execution& execution);
 // The same for a time. `of` and `name` are for the message:
 //   end: "wall_seconds" is -5; allowed: a number from 0 to 1e+09
 std::string WhatIsWrongWithSeconds(absl::string_view of, absl::string_view name, double seconds);
+// The same for an energy.
+std::string WhatIsWrongWithJoules(absl::string_view of, absl::string_view name, double joules);
 
 // The settings of a trainer in the form of jobs.execution_json, with the names of v1::Execution.
 // nullopt if `json` is malformed, or if one of them is missing or is no integer of 32 bits.

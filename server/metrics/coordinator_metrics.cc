@@ -9,6 +9,7 @@
 #include "core/base/strings.h"
 #include "core/metrics/disks.h"
 #include "migrations/schema.h"
+#include "server/access/principals.h"
 
 namespace pelab::metrics {
 namespace {
@@ -17,6 +18,14 @@ void AddByState(Scrape::Family family, const db::SweepFigures::ByState& counts) 
   for (const auto& [state, count] : counts) {
     family.Add(static_cast<double>(count), {{"state", state}});
   }
+}
+
+// Jobs without an owner have used the time that all share, as those of the shared token have.
+std::map<std::string, double> ByPrincipal(std::map<std::string, double> seconds) {
+  if (const auto nobodys = seconds.extract(""); nobodys && nobodys.mapped() > 0) {
+    seconds[access::kShared] += nobodys.mapped();
+  }
+  return seconds;
 }
 
 void AddSlots(Scrape& scrape, const sched::SchedulerFigures& figures) {
@@ -110,7 +119,7 @@ void AddScheduler(Scrape& scrape, const sched::SchedulerFigures& figures) {
   AddGpus(scrape, figures);
   auto seconds = scrape.Counter("pelab_gpu_seconds_total",
                                 "GPU seconds that the principal was charged for ended attempts.");
-  for (const auto& [principal, used] : figures.gpu_seconds) {
+  for (const auto& [principal, used] : ByPrincipal(figures.gpu_seconds)) {
     seconds.Add(used, {{"principal", principal}});
   }
 }

@@ -26,6 +26,12 @@ void Events::Stored(const store::EventStored& event) {
                      .fetch_add(1, std::memory_order_relaxed);
 }
 
+void Events::Superseded(std::size_t attempts) {
+  attempts_ended_[static_cast<std::size_t>(state::Outcome::kSuperseded)]
+                 [static_cast<std::size_t>(state::ErrorKind::kNone)]
+                     .fetch_add(attempts, std::memory_order_relaxed);
+}
+
 void Events::Committed(absl::Duration took,
                        const absl::StatusOr<std::vector<store::ApplyResult>>& results) {
   commit_seconds_.Observe(absl::ToDoubleSeconds(took));
@@ -33,6 +39,7 @@ void Events::Committed(absl::Duration took,
   for (const store::ApplyResult& result : *results) {
     if (!result.ok()) continue;
     if (const auto* event = std::get_if<store::EventStored>(&*result)) Stored(*event);
+    if (const auto* jobs = store::JobsOf(*result)) Superseded(jobs->superseded.size());
   }
 }
 

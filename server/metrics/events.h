@@ -38,6 +38,7 @@ class Events {
   static constexpr std::size_t kErrors = static_cast<std::size_t>(state::ErrorKind::kStalled) + 1;
 
   void Stored(const store::EventStored& event);
+  void Superseded(std::size_t attempts);
 
   std::array<std::array<Count, kErrors>, kOutcomes> attempts_ended_ = {};
   Count epochs_stored_{0};

@@ -221,6 +221,7 @@ Scheduler::Attempt& Scheduler::Launch(const Planned& plan, store::Assignment ass
   const absl::Duration now = clock_.Monotonic();
   if (options_.on_dispatch) options_.on_dispatch(now - plan.job.waits_since);
   const std::int64_t id = assignment.attempt_id;
+  assignment.sweep_id = plan.job.sweep_id;
   return attempts_[id] = {.job = plan.job,
                           .assignment = std::move(assignment),
                           .worker_id = plan.worker_id,

@@ -61,7 +61,6 @@ SchedulerFigures Scheduler::Figures() const {
     }
   }
   figures.gpu_seconds = accounts_.GpuSeconds();
-  figures.gpu_seconds.erase("");
   return figures;
 }
 

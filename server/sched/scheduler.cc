@@ -97,6 +97,7 @@ void Scheduler::RecoverOpen(const store::OpenAttempt& open) {
                    .cancelled = open.cancelled,
                    .first_of_pack = open.job.job_id,
                    .account = &account};
+  attempts_[id].assignment.sweep_id = open.job.sweep_id;
   Worker& worker = workers_[open.worker_id];
   Add(worker.taken, open.assignment.slot);
   worker.info.name = open.worker_name;  // in case it does not come back
@@ -331,6 +332,7 @@ void Scheduler::End(std::int64_t attempt_id, state::Event event, std::string err
 LogIds Scheduler::IdsOf(const Attempt& attempt) {
   return {.trace_id = attempt.assignment.trace.trace_id,
           .span_id = attempt.assignment.trace.span_id,
+          .principal = attempt.account->name(),
           .sweep_id = attempt.job.sweep_id,
           .job_id = attempt.job.job_id,
           .attempt_id = attempt.assignment.attempt_id,

@@ -163,7 +163,7 @@ absl::Status ClaimsService::Store(const access::Caller& caller, db::Reader& read
       AppendAndWait(
           parts_.writer, std::move(change.write),
           [this](const store::WriteResult& stored) {
-            const store::SliceStored* const jobs = settle::JobsOf(stored);
+            const store::SliceStored* const jobs = store::JobsOf(stored);
             if (jobs == nullptr) return;
             parts_.executor.Post([this, jobs = *jobs] { parts_.scheduler.Expanded(jobs); });
           },

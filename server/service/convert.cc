@@ -194,6 +194,8 @@ v1::Assignment ToProto(const store::Assignment& assignment) {
     added->set_bytes(file.bytes);
   }
   if (!assignment.trace.trace_id.empty()) out.set_traceparent(Traceparent(assignment.trace));
+  out.set_sweep_id(assignment.sweep_id);
+  out.set_principal(assignment.principal);
   out.set_label(absl::StrCat(assignment.pe_label, " ", assignment.task, " seed ", assignment.seed));
   return out;
 }

@@ -102,6 +102,9 @@ absl::Status CheckAttempt(const std::string& of, const v1::ImportedAttempt& atte
                                                    " an attempt with the unknown kind of error \"",
                                                    Printable(attempt.error_kind(), 80), "\""));
   }
+  const std::string wrong =
+      event::WhatIsWrongWithJoules(of + " an attempt", "energy_joules", attempt.energy_joules());
+  if (!wrong.empty()) return absl::InvalidArgumentError(wrong);
   return AllOf({CheckText(of + " an attempt whose device", attempt.device(), limits::kLabelBytes),
                 CheckSize(of + " an attempt whose error", attempt.error(), limits::kErrorBytes),
                 CheckSize(of + " an attempt whose list of analyses", attempt.analyses_json(),

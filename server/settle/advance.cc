@@ -246,11 +246,4 @@ absl::StatusOr<std::optional<Expansion>> Advance::Stored(db::Reader& reader,
   return Expansion{reopened->sweep_id, std::move(sweep), 0};
 }
 
-const store::SliceStored* JobsOf(const store::WriteResult& result) {
-  if (const auto* begun = std::get_if<store::RoundBegun>(&result)) return &begun->sweep.jobs;
-  if (const auto* reopened = std::get_if<store::SweepStored>(&result)) return &reopened->first;
-  if (const auto* retried = std::get_if<store::Retried>(&result)) return &retried->jobs;
-  return nullptr;
-}
-
 }  // namespace pelab::settle

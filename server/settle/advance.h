@@ -92,7 +92,4 @@ class Advance {
   std::string owner_;                      // of the sheet
 };
 
-// The new jobs among the changes that were stored, of which the scheduler has to hear; null: none.
-const store::SliceStored* JobsOf(const store::WriteResult& result);
-
 }  // namespace pelab::settle

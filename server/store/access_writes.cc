@@ -115,7 +115,7 @@ double ChargeAttempt(Batch& batch, std::int64_t attempt_id, std::int64_t now) {
   {
     Query row = batch.db.Run(
         "SELECT principal, max(?2 - started_at, 0) / 1000.0, worker_id, slot, started_at "
-        "FROM attempts WHERE attempt_id = ?1 AND principal <> '' AND device <> 'cpu'",
+        "FROM attempts WHERE attempt_id = ?1 AND device <> 'cpu'",
         attempt_id, now);
     if (!row.Step()) return 0;
     principal = row.Text(0);
@@ -125,8 +125,10 @@ double ChargeAttempt(Batch& batch, std::int64_t attempt_id, std::int64_t now) {
     together.Step();
     seconds = row.Real(1) / static_cast<double>(together.Int(0));
   }
-  batch.db.Execute("UPDATE principals SET gpu_seconds_used = gpu_seconds_used + ? WHERE name = ?",
-                   seconds, principal);
+  if (!principal.empty()) {
+    batch.db.Execute("UPDATE principals SET gpu_seconds_used = gpu_seconds_used + ? WHERE name = ?",
+                     seconds, principal);
+  }
   return seconds;
 }
 

@@ -104,6 +104,7 @@ struct JobEvent {
   double jitter = 0.75;
   std::int64_t attempt_id = 0;  // the job's open attempt, if the caller knows it
   bool never_started = false;   // for kPreempt: the worker had started no trainer for the attempt
+  std::optional<double> energy_joules = std::nullopt;  // of the attempt that ends, if measured
 };
 // Applies core/state's transition to the job and, if it has an outcome for the attempt, ends the
 // job's open attempt. nullopt: the event cannot happen in this state, and nothing changed.

@@ -286,7 +286,8 @@ class Handler {
                  .now = event_.now,
                  .jitter = event_.jitter,
                  .attempt_id = row_.attempt_id,
-                 .never_started = finished.never_started() && !row_.start_epoch};
+                 .never_started = finished.never_started() && !row_.start_epoch,
+                 .energy_joules = If(finished.has_energy_joules(), finished.energy_joules())};
     if (what == state::Event::kFail) {
       if (end.error_kind == state::ErrorKind::kNone) end.error_kind = state::ErrorKind::kInternal;
       if (end.error.empty()) end.error = "the worker did not say why";

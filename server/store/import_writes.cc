@@ -261,8 +261,8 @@ class Importer {
     batch_.db.Execute(
         "INSERT INTO attempts (job_id, number, token, worker_id, slot, device, analyses_json, "
         "start_epoch, environment_json, outcome, error_kind, error, started_at, ended_at, "
-        "trace_id, span_id, parent_span_id) "
-        "VALUES (?, ?, 0, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        "trace_id, span_id, parent_span_id, energy_joules) "
+        "VALUES (?, ?, 0, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         job_id_, static_cast<int>(attempts_.size()) + 1, attempt.worker_id(), attempt.slot(),
         attempt.device(), attempt.analyses_json(),
         If(attempt.has_start_epoch(), attempt.start_epoch()),
@@ -270,7 +270,8 @@ class Importer {
         state::Name(*event::OutcomeOf(attempt.outcome())),
         If(attempt.has_error_kind(), attempt.error_kind()),
         If(attempt.has_error(), attempt.error()), attempt.started_at_ms(), attempt.ended_at_ms(),
-        attempt.trace_id(), attempt.span_id(), attempt.parent_span_id());
+        attempt.trace_id(), attempt.span_id(), attempt.parent_span_id(),
+        If(attempt.has_energy_joules(), attempt.energy_joules()));
     attempts_.push_back(batch_.db.LastId());
   }
 

@@ -115,6 +115,8 @@ struct Assignment {
   std::vector<NeededFile> files;
   TraceContext trace;           // the attempt's span; empty: it belongs to no trace
   std::string parent_span;      // the span of the sweep for which it runs
+  std::int64_t sweep_id = 0;    // that sweep, for logs; the scheduler sets it
+  std::string principal;        // whose budget pays for it; empty: nobody's
   std::int64_t started_at = 0;  // Unix milliseconds
 };
 

@@ -37,9 +37,9 @@ void EndAttemptRow(Batch& batch, std::int64_t attempt_id, state::Outcome outcome
     batch.attempts.erase(row);
   }
   batch.db.Execute(
-      "UPDATE attempts SET outcome = ?, error_kind = ?, error = ?, ended_at = ? "
-      "WHERE attempt_id = ?",
-      state::Name(outcome), kind, error, job_event.now, attempt_id);
+      "UPDATE attempts SET outcome = ?, error_kind = ?, error = ?, ended_at = ?, "
+      "energy_joules = ? WHERE attempt_id = ?",
+      state::Name(outcome), kind, error, job_event.now, job_event.energy_joules, attempt_id);
 }
 
 // The error that lists show: that of the last attempt that went wrong, until an attempt succeeds.
@@ -344,7 +344,7 @@ Assignment LoadAssignment(Database& db, std::int64_t attempt_id) {
       "SELECT a.token, j.job_id, j.key, a.slot, j.pe, j.pe_label, j.task, j.seed, s.template, "
       "a.analyses_json, j.epochs_done, j.trained, j.execution_json, "
       "c.epoch, c.sha256, c.bytes, a.trace_id, a.span_id, a.started_at, "
-      "a.parent_span_id FROM attempts AS a JOIN jobs AS j USING (job_id) "
+      "a.parent_span_id, a.principal FROM attempts AS a JOIN jobs AS j USING (job_id) "
       "JOIN configurations AS s USING (configuration_id) "
       "LEFT JOIN checkpoints AS c ON c.job_id = j.job_id AND "
       "c.epoch <= j.epochs_done "
@@ -367,6 +367,7 @@ Assignment LoadAssignment(Database& db, std::int64_t attempt_id) {
   assignment.trace = {row.Text(16), row.Text(17)};
   assignment.started_at = row.Int(18);
   assignment.parent_span = row.Text(19);
+  assignment.principal = row.Text(20);
   assignment.files = NeededFiles(db, assignment);
   // If the weights have disappeared meanwhile, the worker finds no file of that hash and reports
   // that.

@@ -71,6 +71,16 @@ bool IsLong(const Write& write) {
          std::holds_alternative<ExtendSweep>(write) || std::holds_alternative<Analyze>(write);
 }
 
+const SliceStored* JobsOf(const WriteResult& result) {
+  if (const auto* slice = std::get_if<SliceStored>(&result)) return slice;
+  if (const auto* sweep = std::get_if<SweepStored>(&result)) return &sweep->first;
+  if (const auto* extended = std::get_if<SweepExtended>(&result)) return &extended->jobs;
+  if (const auto* begun = std::get_if<RoundBegun>(&result)) return &begun->sweep.jobs;
+  if (const auto* retried = std::get_if<Retried>(&result)) return &retried->jobs;
+  if (const auto* analyzed = std::get_if<Analyzed>(&result)) return &analyzed->jobs;
+  return nullptr;
+}
+
 std::size_t ByteSize(const Write& write) { return sizeof(Write) + std::visit(Sizer{}, write); }
 
 std::size_t ByteSize(const std::vector<Write>& writes) {

@@ -176,7 +176,7 @@ class Analyze(RunCase):
 
     def test_interrupted_it_leaves_nothing_and_goes_on(self):
         long = ["analyze", "tiny", "--analysis", "cumulative_ablation",
-                "--set", "cumulative_ablation.orders=100", "--db", self.db]
+                "--set", "cumulative_ablation.orders=40", "--db", self.db]
         process = self.spawn("pelab", *long, log="analyze.log")
         wait_until(lambda: self.trainers() or process.poll() is not None, 30, "a trainer")
         process.send_signal(signal.SIGINT)
@@ -186,7 +186,7 @@ class Analyze(RunCase):
         self.assertEqual(
             self.read("results", "tiny")["groups"][0]["n"], 2, "results stay while analyses wait")
         short = self.analyze("tiny", "--analysis", "cumulative_ablation", "--set",
-                             "cumulative_ablation.orders=100")
+                             "cumulative_ablation.orders=40")
         self.assertIn("2 of 2 jobs have what was asked for", short.stdout)
         self.assertEqual(self.curves(), self.curves_before)
         self.assertEqual(

@@ -18,7 +18,7 @@ from pelab_harness import (BIN, Case, SOURCE, tiny_sweep, trainer_environment,  
                            wait_until)
 
 RULES = SOURCE / "deploy/prometheus/rules.yml"
-RULES_TEST = SOURCE / "deploy/prometheus/rules_test.yml"
+RULES_TESTS = sorted(RULES.parent.glob("rules_test*.yml"))
 DASHBOARD = SOURCE / "deploy/grafana/pelab.json"
 NO_PROMTOOL = "needs promtool (Debian: apt-get install prometheus)"
 HAS_PROMTOOL = shutil.which("promtool") is not None
@@ -55,14 +55,15 @@ class ShippedTest(unittest.TestCase):
 
     @unittest.skipUnless(HAS_PROMTOOL, NO_PROMTOOL)
     def test_rules(self):
-        for arguments in [("check", "rules", RULES), ("test", "rules", RULES_TEST)]:
+        for arguments in [("check", "rules", RULES), ("test", "rules", *RULES_TESTS)]:
             result = promtool(*arguments)
             self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
 
     def test_each_alert_has_a_firing_and_a_silent_case(self):
         alerts = re.findall(r"- alert: (\w+)", RULES.read_text())
         self.assertGreater(len(alerts), 10)
-        cases = re.split(r"(?=- eval_time:)", RULES_TEST.read_text())[1:]
+        cases = [case for file in RULES_TESTS
+                 for case in re.split(r"(?=- eval_time:)", file.read_text())[1:]]
         for alert in alerts:
             own = [case for case in cases if f"alertname: {alert}\n" in case]
             self.assertTrue([case for case in own if "exp_alerts" in case], f"{alert} never fires")

@@ -33,8 +33,8 @@ class Same(OwnData):
     every ablated head."""
 
     TASKS = """
-  - {name: distance, length: 24, vocabulary: 40, train_examples: 96, test_examples: 48}
-  - {name: counting, length: 24, vocabulary: 40, train_examples: 96, test_examples: 48,
+  - {name: distance, length: 16, vocabulary: 40, train_examples: 64, test_examples: 32}
+  - {name: counting, length: 16, vocabulary: 40, train_examples: 64, test_examples: 32,
      triggers: 6}"""
     PES = "[rope, nope, mla]"
 

@@ -7,23 +7,36 @@ import sys
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
-from own_data_case import (  # noqa: E402
-    INDUCTION, OwnData, SLOTS, Sines, TOY, document)
+from own_data_case import INDUCTION, OwnData, SLOTS, TOY, document  # noqa: E402
+from own_encoding_case import OwnEncoding  # noqa: E402
 from pelab_harness import BIN, wait_until  # noqa: E402
-import pelab  # noqa: E402
 
 TRAINER = BIN / "pelab-trainer"
 
 
-class Faults(OwnData):
+class Faults(OwnData, OwnEncoding):
+    # The encoding with parameters of its own is trained on both kinds of tasks.
+    KILLED = document(
+        f"""
+  - {TOY}
+  - {INDUCTION}
+  - {{name: distance, length: 24, vocabulary: 40, train_examples: 64, test_examples: 32}}""",
+        "[{name: own, file: rope.pt}, {name: own, file: decay.pt}]", "[0, 1]", epochs=6) + """
+exclude:
+  - {pe.encoding: rope, task.data: induction}
+  - {pe.encoding: rope, task: distance}
+  - {pe.encoding: decay, task.data: toy}
+  - {task: distance, seed: 1}
+"""
+
     def test_killed_in_the_middle_it_gives_the_same(self):
-        """With an encoding of one's own as well, so that each job needs two files."""
-        self.induction()
-        self.save("toy.safetensors")
-        pelab.save_encoding(Sines(), self.folder / "sines.pt", name="sines")
-        text = document(f"[{INDUCTION}, {TOY}]", "{name: own, file: sines.pt}", "[0, 1]", epochs=6)
-        self.same_after_kills(self.write("own.yaml", text), 4)
+        """Own data and own encodings, in jobs that need one file or two."""
+        self.induction(train=64)
+        self.save("toy.safetensors", train=64, test=32)
+        self.examples()
+        self.same_after_kills(self.write("own.yaml", self.KILLED), 5)
         self.assertEqual(self.query("SELECT count(DISTINCT worker) FROM v_attempts"), [(2,)])
+        self.ok(self.pelab("cancel", "own"))
         self.ok(self.pelab_db("db", "check"))
 
     def test_a_file_that_the_coordinator_lost_is_sent_again(self):

@@ -229,8 +229,7 @@ class Sweeps(OwnEncoding):
         self.worker("a", 1)
         self.worker("b", 1)
         # The first of them could finish such short jobs before the second is there.
-        wait_until(lambda: self.query("SELECT 1 FROM v_workers WHERE state = 'online'")
-                   == [(1,)] * 2, 60, "both workers")
+        self.wait_online(2)
         self.ok(self.pelab("submit", self.write("own.yaml", text)))
         self.wait_finished(4)
         self.assertEqual(self.states(), {"succeeded": 4})
@@ -366,15 +365,6 @@ ENDLESS = {
 
 
 class Faults(OwnEncoding):
-    def test_killed_in_the_middle_it_gives_the_same(self):
-        self.examples()
-        # A job for each of the two workers, so that each kill ends an attempt of both encodings.
-        text = document("[{name: own, file: decay.pt}, {name: own, file: rope.pt}]", train=128,
-                        test=48, epochs=8)
-        self.same_after_kills(self.write("own.yaml", text), 2)
-        self.ok(self.pelab("cancel", "own"))
-        self.ok(self.pelab_db("db", "check"))
-
     def test_a_worker_may_refuse_them(self):
         self.examples()
         self.server()

@@ -411,8 +411,8 @@ class PagesTest(Case):
     def test_by_keyboard_and_on_a_phone(self):
         self.populate()
         self.serve()
-        for path, ready in (("/", ".sweep"), ("/sweeps/1", ".chart-plot .main-svg"),
-                            ("/jobs/1", ".chart-plot .main-svg"), ("/workers", ".worker")):
+        for path, ready in (("/", ".sweep"), ("/jobs/1", ".chart-plot .main-svg"),
+                            ("/workers", ".worker"), ("/sweeps/1", ".chart-plot .main-svg")):
             self.page.size(390, 844, mobile=True)
             self.page.colors(True)
             self.open(path)
@@ -425,8 +425,7 @@ class PagesTest(Case):
                 "3).map((cell) => cell.textContent)"), [], path)
             self.assert_clean()
         self.page.size(1440)
-        self.open("/sweeps/1")
-        self.await_element(".chart-plot .main-svg")
+        self.page.wait("innerWidth === 1440")
         focused = "document.activeElement"
         for _ in range(12):
             self.page.press("Tab")

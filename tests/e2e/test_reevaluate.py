@@ -37,14 +37,15 @@ CAUSAL_ONLY = [name for name in catalog.encodings()
 FORMS = {"shaw": "{name: shaw, max_distance: 5, values: true}"}
 NAMES = [name for name in catalog.encodings() if name not in CAUSAL_ONLY]
 PES = "\n" + "".join(f"  - {FORMS.get(name, name)}\n" for name in NAMES)
+# The buckets of T5's biases grow from distance 16 on, so the sequences are longer than that.
 SIZE = """
 model: {d_model: 16, d_ff: 24, heads: 4, layers: 2, max_len: 24, dropout: 0.1}
-train: {epochs: 2, batch_size: 16, lr: 4e-2}
+train: {epochs: 2, batch_size: 8, lr: 4e-2}
 """
 TASKS = """
 task:
-  - {name: distance, length: 24, vocabulary: 40, train_examples: 72, test_examples: 40}
-  - {name: counting, length: 24, vocabulary: 40, train_examples: 72, test_examples: 40,
+  - {name: distance, length: 24, vocabulary: 40, train_examples: 48, test_examples: 32}
+  - {name: counting, length: 24, vocabulary: 40, train_examples: 48, test_examples: 32,
      triggers: 6}
 seed: 0
 """
@@ -88,8 +89,8 @@ pe:
   - {name: random, trainable: true}
   - {name: shaw, max_distance: 30}
   - {name: mla, latent: 10, rotation: sliced}
-task: {name: distance, definition: published, length: 24, vocabulary: 40, train_examples: 160,
-       test_examples: 96}
+task: {name: distance, definition: published, length: 24, vocabulary: 40, train_examples: 80,
+       test_examples: 64}
 seed: 0
 axes: {model.readout: [last]}
 """ + SIZE
@@ -171,11 +172,11 @@ class Agreement(ExportCase):
             self.assertEqual(sum(row.figure == "gini" for row in rows), 6)
             totals = {row.where.split(":")[0]: row.own for row in rows if row.figure == "total"}
             if all_scored(job):
-                self.assertEqual(totals, {"test set": 40, "training sample": 72,
-                                          "zero head clean test": 40,
-                                          "zero authors authors all": 112})
+                self.assertEqual(totals, {"test set": 32, "training sample": 48,
+                                          "zero head clean test": 32,
+                                          "zero authors authors all": 80})
             else:
-                self.assertLess(totals["zero authors authors all"], 112)
+                self.assertLess(totals["zero authors authors all"], 80)
         self.assertTrue(any(row.own for _, rows in checked for row in rows if row.figure == "lost"),
                         "nothing ever changes")
         self.assertLess(statistics.mean(row.allowed for _, rows in checked

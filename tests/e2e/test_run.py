@@ -110,7 +110,7 @@ class Run(RunCase):
 
 class Interrupted(Case):
     def test_it_leaves_nothing_and_goes_on(self):
-        sweep = self.write("tiny.yaml", tiny_sweep(epochs=20, train_examples=128))
+        sweep = self.write("tiny.yaml", tiny_sweep(epochs=12, train_examples=128))
         process = self.spawn("pelab", "run", sweep, "--db", self.db)
         wait_until(
             lambda: self.db.exists() and self.trainers() and self.query(
@@ -130,7 +130,7 @@ class Interrupted(Case):
 
         again = self.ok(self.run_sweep(sweep))
         self.assertIn("going on with sweep 1 tiny: ", again.stdout)
-        self.assert_complete(jobs=4, epochs=20)
+        self.assert_complete(jobs=4, epochs=12)
         self.assertEqual(self.query("SELECT count(*) FROM v_sweeps"), [(1,)])
         self.assertEqual(self.query("SELECT count(*) FROM v_sweep_jobs WHERE sweep = 'tiny'"),
                          [(4,)])

@@ -1,6 +1,7 @@
 """`pelab settle` and the registered sheets: every round is recomputed from the database in numpy
 (sheet_recount.py), and what a budget, an edit, a cancelled job or a lost loss does to it."""
 
+import contextlib
 import json
 import math
 import pathlib
@@ -113,12 +114,26 @@ class Settle(SettleCase):
         subprocess.run([POPULATE, self.folder / "tiny.yaml", "--db", self.db, *options], check=True,
                        capture_output=True)
 
+    @contextlib.contextmanager
+    def served(self):
+        """With a coordinator, which has no worker: where nothing is trained, none need load
+        LibTorch."""
+        coordinator = self.server()
+        yield
+        coordinator.terminate()
+        coordinator.wait(10)
+
+    def settle_stored(self, sheet, *options):
+        """Settles on what is stored, with a coordinator."""
+        return self.settle(sheet, *options, "--max-jobs", "0", served=True)
+
     def test_an_edited_sheet_is_another_one_and_begins_with_fresh_seeds(self):
         self.made_up()
         claims = [{"id": "a", "each": "protocol", "above": {
             "metric": "test_accuracy", "a": "pe=rope", "b": "pe=nope", "by": 0}}]
         first = self.sheet(claims)
-        self.ok(self.settle(first, "--no-fresh-seeds", "--max-jobs", "0"))
+        with self.served():
+            self.ok(self.settle_stored(first, "--no-fresh-seeds"))
         first_claims = json.loads(json.dumps(claims))
         claims[0]["above"]["by"] = 0.01
         claims.append({"id": "b", "where": "protocol=clean", "above": {
@@ -136,7 +151,8 @@ class Settle(SettleCase):
                          r"0\.0s were spent, and the next round takes about \d")
         self.ok(self.settle(second, "--max-jobs", "0"))
         shared = self.sheet(claims, name="tiny-claims-3")
-        self.ok(self.settle(shared, "--no-fresh-seeds", "--max-jobs", "0"))
+        with self.served():
+            self.ok(self.settle_stored(shared, "--no-fresh-seeds"))
         self.recount()
         self.assertEqual(self.query("SELECT first_seed, fresh_from FROM v_sheets ORDER BY "
                                     "sheet_id"), [(0, 40), (40, 40), (0, 40)])
@@ -178,7 +194,8 @@ class Settle(SettleCase):
             {"id": "no-deposit", "each": ["pe", "protocol"],
              "most": {"metric": "no_deposit", "cell": "task=distance"}},
         ], max_seeds=30)
-        result = self.settle(sheet, "--no-fresh-seeds", "--slots", "6", "--max-jobs", "0")
+        with self.served():
+            result = self.settle_stored(sheet, "--no-fresh-seeds", "--slots", "6")
         self.recount()
         self.assertEqual(self.query("SELECT first_seed, fresh_from FROM v_sheets"), [(0, 40)])
         self.assertIn("exploratory up to seed 39, which was stored before", result.stdout)

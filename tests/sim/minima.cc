@@ -41,13 +41,14 @@ constexpr Minimum kMinima[] = {
     {"sheets that were played once more", &Counts::sheets_played, 40},
 };
 constexpr std::uint64_t kFaultsInAThousand = 5000;
+constexpr std::uint64_t kFew = 500;
 
 }  // namespace
 
 std::vector<std::string> TooRare(const HistoryResult& sum, std::uint64_t histories) {
   std::vector<std::string> sentences;
   const auto check = [&](const char* what, std::uint64_t found, std::uint64_t in_a_thousand) {
-    const std::uint64_t wanted = histories / 1000 * in_a_thousand;
+    const std::uint64_t wanted = histories < kFew ? 0 : histories * in_a_thousand / 1000;
     if (found >= wanted) return;
     sentences.push_back(absl::StrCat(found, " ", what, " in ", histories,
                                      " histories, which are meant to have at least ", wanted));

@@ -1,7 +1,7 @@
 // Runs histories. For the first one that breaks a promise it says how to repeat it. `make sim` runs
 // 100,000 of them.
 //
-//   sim --seeds 0..1999             many, until one fails
+//   sim --seeds 0..999              many, until one fails
 //   sim --seed 1234 --trace         one, with every step printed
 //   sim --seeds 0..99 --plant NAME  with a planted bug of tests/sim/journal.h
 #pragma once

@@ -114,7 +114,7 @@ void Coordinator::StoreChange(const std::shared_ptr<Advancing>& advancing, store
   Append(
       Spoiled(std::move(write)),
       [this](const store::WriteResult& result) {
-        const store::SliceStored* const jobs = settle::JobsOf(result);
+        const store::SliceStored* const jobs = store::JobsOf(result);
         if (jobs == nullptr) return;
         process_->executor->Post([this, jobs = *jobs] { process_->scheduler->Expanded(jobs); });
       },

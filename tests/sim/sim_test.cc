@@ -44,8 +44,8 @@ TEST_F(SimTest, ASeedIsAHistory) {
 
 TEST_F(SimTest, HistoriesThatTryTooLittleAreNamed) {
   HistoryResult sum;
-  EXPECT_EQ(TooRare(sum, 999).size(), 0U);
-  EXPECT_EQ(TooRare(sum, 1000).size(), 26U);
+  EXPECT_EQ(TooRare(sum, 499).size(), 0U);
+  EXPECT_EQ(TooRare(sum, 500).size(), 26U);
   sum.faults = 9999;
   sum.counts.sheets_played = 80;
   const std::vector<std::string> rare = TooRare(sum, 2000);

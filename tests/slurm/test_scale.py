@@ -127,8 +127,8 @@ class Scale(SlurmCase):
         wait_until(lambda: "invalid partition" in self.said(), 30, "the refusal")
         self.assertEqual(self.allocations(), [])
         shown = self.asked("--dry-run").stdout
-        self.assertIn("queue low: 4 jobs wait, 0 slots are free, 0 are coming; wants 2 allocations",
-                      shown)
+        self.assertIn("queue low: 4 jobs wait, 0 slots are free, 0 are coming; wants 2 "
+                      "allocations, submits 2 now", shown)
         self.assertIn("invalid partition", shown)
         self.queues(partition="low")
         self.assertIn("Slurm: sbatch: Job", self.asked("--dry-run").stdout)

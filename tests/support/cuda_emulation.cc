@@ -1,7 +1,10 @@
 #include "tests/support/cuda_emulation.h"
 
+#include <algorithm>
+#include <bit>
 #include <cstdlib>
 #include <exception>
+#include <iterator>
 #include <map>
 #include <memory>
 #include <new>
@@ -17,6 +20,7 @@ namespace {
 
 constexpr unsigned kWarp = 32;
 constexpr unsigned kMostThreads = 1024;
+constexpr unsigned kMostWarps = kMostThreads / kWarp;
 constexpr int kPoison = 0xff;  // a float or bfloat16 made of these bytes is a NaN
 constexpr int kCanary = 0x5c;
 constexpr std::size_t kCanaryBytes = 64;
@@ -87,12 +91,15 @@ class Block {
   void Schedule();
   void RunThread(Thread* thread);
   void Wait(const Waiting& waiting);
+  void Release(unsigned thread);
   [[noreturn]] void Diverged() const;
   std::string Describe(const Thread& thread) const;
   void CheckMeeting(const Thread& other, const Waiting& mine) const;
 
   std::vector<std::unique_ptr<Thread>> threads_;
   unsigned count_ = 0, alive_ = 0, at_barrier_ = 0;
+  // A bit for each lane that waits, warp by warp. Without it, each arriving lane would look at all.
+  std::uint32_t waiting_[kMostWarps] = {};
   std::uint32_t order_ = 0;
   Thread* running_ = nullptr;
   const std::function<void()>* body_ = nullptr;
@@ -113,6 +120,9 @@ std::string Text(const Waiting& waiting) {
   file = file.substr(file.rfind('/') + 1);
   return std::string(waiting.name) + " at " + file + ":" + std::to_string(waiting.where.line());
 }
+
+// Literals of one place have one address.
+bool SameText(const char* a, const char* b) { return a == b || std::strcmp(a, b) == 0; }
 
 unsigned Volume(dim3 shape) { return shape.x * shape.y * shape.z; }
 
@@ -150,6 +160,7 @@ void Block::Reset(dim3 shape, std::size_t dynamic_bytes) {
     thread.left = false;
     thread.waiting = {};
   }
+  std::fill(std::begin(waiting_), std::end(waiting_), 0);
   shared_.clear();
   dynamic_ = std::make_unique<SharedBytes>(dynamic_bytes);
 }
@@ -178,8 +189,9 @@ void Block::Schedule() {
     order_ = order_ * 1664525U + 1013904223U;
     const unsigned first = (order_ >> 8) % count_;
     const bool backwards = (order_ >> 31) != 0;
-    for (unsigned i = 0; i < count_; ++i) {
-      Thread& thread = *threads_[(first + (backwards ? count_ - i : i)) % count_];
+    for (unsigned i = 0, at = first; i < count_; ++i) {
+      Thread& thread = *threads_[at];
+      at = backwards ? (at == 0 ? count_ : at) - 1 : (at + 1 == count_ ? 0 : at + 1);
       if (thread.left || thread.waiting.name != nullptr) continue;
       moved = true;
       RunThread(&thread);
@@ -197,7 +209,13 @@ void Block::RunThread(Thread* thread) {
 
 void Block::Wait(const Waiting& waiting) {
   running_->waiting = waiting;
+  waiting_[running_->index / kWarp] |= 1U << lane();
   running_->fiber->Suspend();
+}
+
+void Block::Release(unsigned thread) {
+  threads_[thread]->waiting = {};
+  waiting_[thread / kWarp] &= ~(1U << thread % kWarp);
 }
 
 std::string Block::Describe(const Thread& thread) const {
@@ -225,8 +243,8 @@ void Block::Diverged() const {
 void Block::CheckMeeting(const Thread& other, const Waiting& mine) const {
   const Waiting& theirs = other.waiting;
   if (theirs.where.line() == mine.where.line() && theirs.mask == mine.mask &&
-      std::strcmp(theirs.name, mine.name) == 0 &&
-      std::strcmp(theirs.where.file_name(), mine.where.file_name()) == 0) {
+      SameText(theirs.name, mine.name) &&
+      SameText(theirs.where.file_name(), mine.where.file_name())) {
     return;
   }
   throw Divergence("block " + Text(blockIdx) + " diverged: " + Describe(other) + "; thread " +
@@ -241,7 +259,7 @@ void Block::Barrier(std::source_location where) {
   for (unsigned i = 0; i < count_; ++i) {
     if (threads_[i].get() != running_) CheckMeeting(*threads_[i], mine);
   }
-  for (unsigned i = 0; i < count_; ++i) threads_[i]->waiting = {};
+  for (unsigned i = 0; i < count_; ++i) Release(i);
 }
 
 void Block::Collective(const char* name, std::uint32_t mask, void* operands, Resolve resolve,
@@ -252,23 +270,20 @@ void Block::Collective(const char* name, std::uint32_t mask, void* operands, Res
     throw Divergence("thread " + Text(running_->coordinates) + " is not in the mask of " +
                      Text(mine));
   }
+  if (const unsigned last = 31 - std::countl_zero(mask); first + last >= count_) {
+    throw Divergence("no lane " + std::to_string(last) + " for " + Text(mine));
+  }
+  if ((mask & ~waiting_[first / kWarp] & ~(1U << lane())) != 0) return Wait(mine);
   void* brought[kWarp] = {};
   for (unsigned i = 0; i < kWarp; ++i) {
     if ((mask >> i & 1U) == 0) continue;
-    if (first + i >= count_)
-      throw Divergence("no lane " + std::to_string(i) + " for " + Text(mine));
     const Thread& thread = *threads_[first + i];
-    if (&thread != running_ && (thread.left || thread.waiting.name == nullptr)) return Wait(mine);
     brought[i] = &thread == running_ ? operands : thread.waiting.operands;
-  }
-  for (unsigned i = 0; i < kWarp; ++i) {
-    if ((mask >> i & 1U) != 0 && threads_[first + i].get() != running_) {
-      CheckMeeting(*threads_[first + i], mine);
-    }
+    if (&thread != running_) CheckMeeting(thread, mine);
   }
   if (resolve != nullptr) resolve(brought, mask);
   for (unsigned i = 0; i < kWarp; ++i) {
-    if ((mask >> i & 1U) != 0) threads_[first + i]->waiting = {};
+    if ((mask >> i & 1U) != 0) Release(first + i);
   }
 }
 

@@ -1,5 +1,6 @@
 """Own data for tests: two files, sweeps that name them, and jobs that are trained on them."""
 
+import functools
 import hashlib
 import json
 import pathlib
@@ -36,14 +37,14 @@ def document(tasks, pes="rope", seeds="[0]", protocol="clean", name="own", epoch
                         epochs=epochs)
 
 
-def induction(made=[]):
+@functools.cache
+def induction(train=300):
     """The file that the example writes, made once for all tests."""
-    if not made:
-        with tempfile.TemporaryDirectory(prefix="pelab-") as folder:
-            said = run_script(EXAMPLE, "--train", 300, folder=folder)
-            assert said.stdout == "wrote induction.safetensors: 450 examples\n", said
-            made.append(pathlib.Path(folder, "induction.safetensors").read_bytes())
-    return made[0]
+    with tempfile.TemporaryDirectory(prefix="pelab-") as folder:
+        said = run_script(EXAMPLE, "--train", train, folder=folder)
+        examples = train + 2 * (train // 4)
+        assert said.stdout == f"wrote induction.safetensors: {examples} examples\n", said
+        return pathlib.Path(folder, "induction.safetensors").read_bytes()
 
 
 def toy(train=128, test=64, length=10, **changes):
@@ -89,8 +90,8 @@ class Sines(torch.nn.Module):
 
 
 class OwnData(Case):
-    def induction(self):
-        (self.folder / "induction.safetensors").write_bytes(induction())
+    def induction(self, train=300):
+        (self.folder / "induction.safetensors").write_bytes(induction(train))
 
     def save(self, file, **changes):
         pelab.save_task(self.folder / file, **toy(**changes))

@@ -247,6 +247,11 @@ class Case(unittest.TestCase):
         wait_until(lambda: self.states().get("succeeded", 0) == jobs, timeout,
                    lambda: f"{jobs} jobs to succeed; {self.situation()}")
 
+    def wait_online(self, workers, timeout=60):
+        """Waits until so many workers are online."""
+        wait_until(lambda: self.query("SELECT count(*) FROM v_workers WHERE state = 'online'")
+                   == [(workers,)], timeout, lambda: f"{workers} workers; {self.logs()}")
+
     def situation(self):
         """The jobs' states, their attempts and all logs: what a wait that ended without success
         has to say."""
@@ -267,6 +272,8 @@ class Case(unittest.TestCase):
             programs = [self.server(), self.worker("a", 1)]
             if round_number < 2:
                 programs.append(self.worker("b", 1))
+            if round_number == 0:  # one alone could get far before the other is there
+                self.wait_online(2)
             self.ok(self.pelab("submit", sweep))
             if round_number < 2:
                 seen = epochs()

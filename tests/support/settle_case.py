@@ -20,7 +20,7 @@ task: {name: distance, length: 16, vocabulary: 40, max_distance: 12, train_examp
        test_examples: 128}
 seed: 0
 model: {d_model: 16, d_ff: 32, heads: 2, layers: 2, max_len: 16, dropout: 0}
-train: {epochs: 2, batch_size: 8, weight_decay: 1, schedule: constant, warmup_fraction: 0}
+train: {epochs: 2, batch_size: 32, weight_decay: 1, schedule: constant, warmup_fraction: 0}
 axes: {train.lr: [1e-3, 1000]}
 exclude: [{pe: [rope, alibi], train.lr: 1000}]
 analyses: [head_ablation]

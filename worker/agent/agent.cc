@@ -23,6 +23,7 @@
 #include "core/trace/command_trace.h"
 #include "worker/agent/capabilities.h"
 #include "worker/agent/devices.h"
+#include "worker/agent/energy.h"
 #include "worker/agent/file_cache.h"
 #include "worker/agent/fleet_client.h"
 #include "worker/agent/gpu_faults.h"
@@ -204,6 +205,16 @@ absl::StatusOr<std::unique_ptr<MetricsServer>> ServeMetrics(const AgentOptions& 
   return server;
 }
 
+// Null if the energy of GPUs cannot be read.
+std::unique_ptr<EnergyMeter> MeterEnergy(const std::vector<SlotPlan>& plans) {
+  const std::shared_ptr<Nvml> nvml = OnGpus(plans) ? FindNvml() : nullptr;
+  if (nvml == nullptr) return nullptr;
+  return std::make_unique<EnergyMeter>([nvml](const std::string& uuid) -> std::optional<double> {
+    const absl::StatusOr<GpuLoad> load = nvml->Load(uuid);
+    return load.ok() ? load->energy_joules : std::nullopt;
+  });
+}
+
 // A script around the trainer, such as one that runs a profiler, is meant for every job.
 bool IsScript(const std::string& program) {
   std::ifstream file(program, std::ios::binary);
@@ -270,6 +281,7 @@ absl::Status RunAgent(const AgentOptions& options, const ServiceManager& manager
   PELAB_ASSIGN_OR_RETURN(const std::unique_ptr<MetricsServer> metrics,
                          ServeMetrics(options, identity, plans, &faults));
 
+  const std::unique_ptr<EnergyMeter> energy = MeterEnergy(plans);
   const std::unique_ptr<Mps> mps = StartMps(options, work_dir, plans);  // outlives every trainer
   SpoolQuota quota(options.spool_quota_bytes);
   Reservations reservations;
@@ -297,6 +309,7 @@ absl::Status RunAgent(const AgentOptions& options, const ServiceManager& manager
         spans, trace::SpanFile::Open(options.trace_file, "pelab-worker", identity.worker_id));
   }
   context.spans = spans.get();
+  context.energy = energy.get();
   context.trainer = trainer;
   context.environment = capabilities.environment;
   if (mps != nullptr) context.environment.push_back(mps->Variable());

@@ -76,6 +76,7 @@ void Attempt::Enter(int slot) {
 }
 
 void Attempt::Leave() {
+  StopMeter();  // if the attempt ended without an event
   slot_ = -1;
   ended_ = true;
   context_->notify();
@@ -177,7 +178,18 @@ double Attempt::SecondsOfTrainer() {
   return std::max(0.0, absl::ToDoubleSeconds(context_->clock->Monotonic() - trainer_started_));
 }
 
+std::optional<double> Attempt::StopMeter() {
+  return context_->energy == nullptr ? std::nullopt
+                                     : context_->energy->End(assignment_.attempt_id());
+}
+
 // Training ----------------------------------------------------------------------------------------
+
+void Attempt::SlotTaken(const std::string& gpu) {
+  if (context_->energy == nullptr || gpu.empty() || !BeginStep()) return;
+  context_->energy->Begin(assignment_.attempt_id(), gpu);
+  EndStep();
+}
 
 absl::Status Attempt::Fetch(const std::string& job_dir, absl::Duration patience) {
   const LogScope scope(log_ids_);
@@ -394,6 +406,7 @@ std::string Attempt::GiveUpUpload(const event::DoneLine& done, const absl::Statu
 }
 
 void Attempt::Finish(v1::Finished finished) {
+  const std::optional<double> joules = StopMeter();
   if (stop_reason() == StopReason::kCancel && finished.outcome() != v1::ATTEMPT_OUTCOME_CANCELLED) {
     finished = v1::Finished();
     finished.set_outcome(v1::ATTEMPT_OUTCOME_CANCELLED);
@@ -405,6 +418,7 @@ void Attempt::Finish(v1::Finished finished) {
   // not UTF-8 could not be read back from the spool.
   finished.set_error(Shorten(finished.error(), limits::kErrorBytes));
   finished.set_warning(Shorten(finished.warning(), limits::kErrorBytes));
+  if (joules.has_value()) finished.set_energy_joules(*joules);
   if (finished.outcome() == v1::ATTEMPT_OUTCOME_FAILED) Note(finished.error());
   v1::Event event;
   *event.mutable_finished() = std::move(finished);

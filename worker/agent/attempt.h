@@ -22,6 +22,7 @@
 #include "worker/agent/attempt_log.h"
 #include "worker/agent/attempt_spans.h"
 #include "worker/agent/checkpoint_transfer.h"
+#include "worker/agent/energy.h"
 #include "worker/agent/file_cache.h"
 #include "worker/agent/preloaded_trainer.h"
 #include "worker/agent/reservations.h"
@@ -61,6 +62,7 @@ struct AttemptContext {
   bool own_encodings = true;  // trainers may run encodings that come from files
   const Clock* clock = nullptr;
   trace::SpanFile* spans = nullptr;       // null: no spans are recorded
+  EnergyMeter* energy = nullptr;          // null: the energy of GPUs is not measured
   std::string trainer;                    // absolute path
   PreloadedTrainer* preloaded = nullptr;  // for trainers with `threads`; null: none
   // variables that the trainer asks for
@@ -120,8 +122,11 @@ class Attempt {
   // How long its last epoch took; zero before its first one has ended.
   absl::Duration last_epoch() const { return absl::Seconds(last_epoch_seconds_.load()); }
 
-  // The run's thread calls the next five functions, one at a time.
+  // The run's thread calls the next six functions, one at a time.
 
+  // Its slot is free for it. `gpu` is the UUID of the slot's GPU, whose energy it uses from now on;
+  // empty: it has none.
+  void SlotTaken(const std::string& gpu);
   // Fetches the files that the job's spec names and that this host lacks. An error is final, unless
   // the attempt was stopped.
   absl::Status FetchFiles();
@@ -172,6 +177,8 @@ class Attempt {
   void RunUpload(const event::DoneLine& done);
   std::string GiveUpUpload(const event::DoneLine& done, const absl::Status& status);
   void Finish(v1::Finished finished);
+  // Ends the measurement of its energy. nullopt: it was not measured, or has ended already.
+  std::optional<double> StopMeter();
   absl::Status Spooled(v1::Event event);
   absl::Status AppendWhenThereIsRoom(const v1::Event& event);
   void Note(const std::string& text);

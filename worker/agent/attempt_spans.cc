@@ -17,6 +17,8 @@ LogIds IdsOf(const v1::Assignment& assignment) {
   const TraceContext span = SpanOf(assignment).value_or(TraceContext());
   return {.trace_id = span.trace_id,
           .span_id = span.span_id,
+          .principal = assignment.principal(),
+          .sweep_id = assignment.sweep_id(),
           .job_id = assignment.job_id(),
           .attempt_id = assignment.attempt_id()};
 }

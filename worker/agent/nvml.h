@@ -1,5 +1,6 @@
-// The part of NVIDIA's management library (NVML) that devices.h, loads.h and gpu_faults.h need. The
-// library is loaded at run time, because the daemon must also start on a host without a driver.
+// The part of NVIDIA's management library (NVML) that devices.h, loads.h, gpu_faults.h and energy.h
+// need. The library is loaded at run time, because the daemon must also start on a host without a
+// driver.
 #pragma once
 
 #include <cstdint>

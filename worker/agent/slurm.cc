@@ -1,5 +1,7 @@
 #include "worker/agent/slurm.h"
 
+#include <spdlog/spdlog.h>
+
 #include <cstdlib>
 #include <string>
 #include <vector>
@@ -59,13 +61,9 @@ absl::StatusOr<absl::Duration> ParseSlurmTime(absl::string_view text) {
   return time;
 }
 
-absl::StatusOr<absl::Duration> SlurmTimeLeft() {
-  const char* job = std::getenv("SLURM_JOB_ID");
-  if (job == nullptr || *job == '\0') {
-    return absl::FailedPreconditionError(
-        "SLURM_JOB_ID is not set, so this is no job of Slurm; allowed here: a time such as 4h");
-  }
-  PELAB_ASSIGN_OR_RETURN(const std::string squeue, FindProgram("squeue"));
+namespace {
+
+absl::StatusOr<absl::Duration> Ask(const std::string& squeue, const std::string& job) {
   SpawnOptions options;
   options.argv = {squeue, "-h", "-j", job, "-o", "%L"};
   const std::string what = absl::StrCat("squeue -j ", job);
@@ -74,6 +72,24 @@ absl::StatusOr<absl::Duration> SlurmTimeLeft() {
   absl::StatusOr<absl::Duration> left = ParseSlurmTime(output.out);
   if (!left.ok()) return Annotate(left.status(), absl::StrCat(what, " -o %L"));
   return left;
+}
+
+}  // namespace
+
+absl::StatusOr<absl::Duration> SlurmTimeLeft() {
+  const char* job = std::getenv("SLURM_JOB_ID");
+  if (job == nullptr || *job == '\0') {
+    return absl::FailedPreconditionError(
+        "SLURM_JOB_ID is not set, so this is no job of Slurm; allowed here: a time such as 4h");
+  }
+  PELAB_ASSIGN_OR_RETURN(const std::string squeue, FindProgram("squeue"));
+  absl::StatusOr<absl::Duration> left = Ask(squeue, job);
+  if (left.ok()) return left;
+  spdlog::warn(
+      "the time that Slurm leaves is not known ({}); the jobs are given back when Slurm sends "
+      "SIGTERM",
+      std::string(left.status().message()));
+  return absl::InfiniteDuration();
 }
 
 }  // namespace pelab::agent

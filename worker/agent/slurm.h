@@ -12,8 +12,9 @@ namespace pelab::agent {
 absl::StatusOr<absl::Duration> ParseSlurmTime(absl::string_view text);
 
 // The time that is left of the Slurm job that this process belongs to; infinite if the job has no
-// limit. Slurm sets no variable for it, so `squeue` is asked. FAILED_PRECONDITION outside a Slurm
-// job. Other errors say what squeue did, for people.
+// limit. Slurm sets no variable for it, so `squeue` is asked. If it does not say, as when slurmctld
+// is away, a warning is logged and the time is infinite: a worker that ended because of that would
+// count as a failed allocation. FAILED_PRECONDITION outside a Slurm job, NOT_FOUND without squeue.
 absl::StatusOr<absl::Duration> SlurmTimeLeft();
 
 }  // namespace pelab::agent

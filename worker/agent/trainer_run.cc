@@ -185,6 +185,7 @@ void TrainerRun::FetchAll() {
 }
 
 void TrainerRun::Train() {
+  for (Attempt* job : Going()) job->SlotTaken(plan_->cuda_visible_devices);
   FetchAll();
   const Jobs jobs = Going();
   if (jobs.empty()) return;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iostream>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -66,15 +67,16 @@ void PrintAllocations(const Scaler& scaler) {
   }
 }
 
-absl::Status PrintWishes(Scaler& scaler, BatchSystem& batch, Coordinator& coordinator) {
+absl::Status PrintWishes(const Scaler& scaler, BatchSystem& batch) {
+  std::map<std::string, int> planned;  // slots, by device: the queues before have their share
   for (const Scaler::QueueState& state : scaler.queues()) {
-    PELAB_ASSIGN_OR_RETURN(const Demand demand, coordinator.DemandFor(state.queue));
-    const int coming =
-        (state.allocations.Count(Phase::kWaiting) + state.allocations.Count(Phase::kStarting)) *
-        state.queue.slots;
-    std::cout << "queue " << state.queue.name << ": " << demand.waiting_jobs << " jobs wait, "
-              << demand.free_slots << " slots are free, " << coming << " are coming; wants "
-              << Wanted(state.queue, demand, coming) << " allocations\n";
+    int& before = planned[state.queue.device];
+    PELAB_ASSIGN_OR_RETURN(const Scaler::Wish wish, scaler.WishOf(state, before));
+    std::cout << "queue " << state.queue.name << ": " << wish.demand.waiting_jobs << " jobs wait, "
+              << wish.demand.free_slots << " slots are free, " << wish.coming
+              << " are coming; wants " << wish.wanted << " allocations, submits " << wish.now
+              << " now\n";
+    before += wish.now * state.queue.slots;
     if (!state.paused.empty()) std::cout << "  paused: " << Escape(state.paused) << "\n";
     const absl::StatusOr<std::string> says = batch.Test(state.queue);
     std::cout << "  Slurm: " << Escape(says.ok() ? *says : std::string(says.status().message()))
@@ -106,7 +108,7 @@ absl::Status Run(const ScaleOptions& options, ShutdownSignal& shutdown) {
   }
   PELAB_RETURN_IF_ERROR(scaler.Report());
   PELAB_RETURN_IF_ERROR(scaler.Look(SystemClock::Instance().Monotonic()));
-  if (options.command == Command::kDryRun) return PrintWishes(scaler, *batch, *coordinator);
+  if (options.command == Command::kDryRun) return PrintWishes(scaler, *batch);
   PrintAllocations(scaler);
   return absl::OkStatus();
 }

@@ -94,17 +94,25 @@ int Scaler::ComingSlots(const std::string& device) const {
   return slots;
 }
 
+absl::StatusOr<Scaler::Wish> Scaler::WishOf(const QueueState& state, int planned) const {
+  const Queue& queue = state.queue;
+  Wish wish{.coming = ComingSlots(queue.device) + planned};
+  PELAB_ASSIGN_OR_RETURN(wish.demand, coordinator_->DemandFor(queue));
+  wish.wanted = Wanted(queue, wish.demand, wish.coming);
+  if (state.removing || !state.paused.empty()) return wish;
+  wish.now = queues::MaySubmit(queue, wish.wanted, state.allocations.Count(Phase::kWaiting),
+                               state.allocations.active());
+  return wish;
+}
+
 absl::Status Scaler::Step(absl::Duration now) {
   for (QueueState& state : queues_) {
     if (!state.looked) continue;
     if (state.removing) CancelWaiting(state);
     if (state.removing || !state.paused.empty()) continue;
-    const Queue& queue = state.queue;
-    PELAB_ASSIGN_OR_RETURN(state.demand, coordinator_->DemandFor(queue));
-    const int wanted = Wanted(queue, state.demand, ComingSlots(queue.device));
-    const int may = queues::MaySubmit(queue, wanted, state.allocations.Count(Phase::kWaiting),
-                                      state.allocations.active());
-    if (may > 0) Submit(may, now, state);
+    PELAB_ASSIGN_OR_RETURN(const Wish wish, WishOf(state));
+    state.demand = wish.demand;
+    if (wish.now > 0) Submit(wish.now, now, state);
   }
   return absl::OkStatus();
 }

@@ -107,6 +107,16 @@ class Scaler {
   };
   const std::vector<QueueState>& queues() const { return queues_; }
 
+  // What a queue wants now.
+  struct Wish {
+    Demand demand;
+    int coming = 0;  // slots of allocations that wait or start, of all queues of its device
+    int wanted = 0;  // allocations
+    int now = 0;     // how many of them a step submits; 0 if the queue is paused or being removed
+  };
+  // Asks the coordinator. `planned` slots count as coming too.
+  absl::StatusOr<Wish> WishOf(const QueueState& state, int planned = 0) const;
+
  private:
   void Take(const std::vector<GivenQueue>& given);
   void TakeSettings(const GivenQueue& given, QueueState& state);

@@ -187,9 +187,10 @@ TEST_F(ImportTest, EverythingComesAndASecondImportChangesNothing) {
   EXPECT_EQ(row.wall_seconds(), 1.5);
 }
 
-TEST_F(ImportTest, TracesComeToo) {
+TEST_F(ImportTest, TracesAndEnergyComeToo) {
   Parts parts = PartsOf(jobs_[0].job_id);
   parts[0].mutable_job()->mutable_attempts(0)->set_parent_span_id(kSpan);
+  parts[0].mutable_job()->mutable_attempts(0)->set_energy_joules(12.5);
   ASSERT_TRUE(Send(parts).ok());
   Import(jobs_[1].job_id);
   EXPECT_TRUE(ImportSweep().finished());
@@ -204,7 +205,10 @@ TEST_F(ImportTest, TracesComeToo) {
     EXPECT_EQ(job.attempts(0).trace_id(), sweep.trace_id());
     EXPECT_EQ(job.attempts(0).span_id().size(), 16u);
   }
-  EXPECT_EQ(here->ReadJob(jobs_[0].job_id)->job.attempts(0).parent_span_id(), kSpan);
+  const v1::ImportedAttempt attempt = here->ReadJob(jobs_[0].job_id)->job.attempts(0);
+  EXPECT_EQ(attempt.parent_span_id(), kSpan);
+  EXPECT_EQ(attempt.energy_joules(), 12.5);
+  EXPECT_FALSE(here->ReadJob(jobs_[1].job_id)->job.attempts(0).has_energy_joules());
   v1::ListAttemptsResponse attempts;
   ASSERT_TRUE(results_->ListAttempts(Context().get(), {}, &attempts).ok());
   ASSERT_EQ(attempts.rows_size(), 2);
@@ -291,6 +295,8 @@ TEST_F(ImportTest, WhatNoSoundDatabaseHoldsIsRefusedWithItsReason) {
          job(p)->mutable_attempts(0)->clear_trace_id();
          job(p)->mutable_attempts(0)->set_span_id(kSpan);
        }},
+      {"an attempt: \"energy_joules\" is -1",
+       [&](Parts& p) { job(p)->mutable_attempts(0)->set_energy_joules(-1); }},
       {"not ids of W3C", [&](Parts& p) { job(p)->mutable_attempts(0)->set_trace_id("0"); }},
       {"not ids of W3C", [&](Parts& p) { job(p)->mutable_attempts(0)->set_parent_span_id("\n"); }},
       {"not ended", [&](Parts& p) { job(p)->mutable_attempts(0)->clear_outcome(); }},

@@ -1,4 +1,4 @@
-// The view of what attempts have used. The expected seconds are worked out by hand.
+// The view of what attempts have used. The expected seconds and joules are worked out by hand.
 #include "tests/contract/store/store_fixture.h"
 
 namespace pelab::store {
@@ -28,6 +28,12 @@ class UsageTest : public StoreTest {
   void End(std::int64_t attempt_id, std::int64_t now) {
     Do<EventStored>(EndAttempt{attempt_id, state::Event::kLose, "lost", now});
   }
+  // Ends as a worker says it; nullopt: it has not measured the energy.
+  void EndWith(std::int64_t attempt_id, std::int64_t now, std::optional<double> joules) {
+    v1::Event end = FailedEvent(state::ErrorKind::kIo, "no disk");
+    if (joules) end.mutable_finished()->set_energy_joules(*joules);
+    EXPECT_EQ(Event(EventWrite(attempt_id, 7, 1, end, now)).status, EventStored::kStored);
+  }
   void SetOwner(std::int64_t sweep_id, const std::string& owner) {
     store_->database().Execute("UPDATE sweeps SET owner = ? WHERE sweep_id = ?", owner, sweep_id);
   }
@@ -38,6 +44,15 @@ class UsageTest : public StoreTest {
         "SELECT format('%s %s %s %s %d %.3f %.3f', principal, coalesce(sweep_id, '-'), "
         "coalesce(sweep, '-'), day, attempts, gpu_seconds, cpu_seconds) FROM v_usage "
         "ORDER BY principal, sweep_id, day");
+    while (query.Step()) rows.push_back(query.Text(0));
+    return rows;
+  }
+  // "day joules"
+  std::vector<std::string> Joules() {
+    std::vector<std::string> rows;
+    Query query = store_->database().Run(
+        "SELECT format('%s %s', day, iif(joules IS NULL, '-', format('%.3f', joules))) FROM "
+        "v_usage ORDER BY day");
     while (query.Step()) rows.push_back(query.Text(0));
     return rows;
   }
@@ -78,6 +93,36 @@ TEST_P(UsageTest, AttemptsOfOneTrainerShareItsTime) {
   End(second, kMidnight + 20 * kSecond);     // 10
   End(elsewhere, kMidnight + 40 * kSecond);  // 40
   EXPECT_THAT(Usage(), ElementsAre(" 1 sweep-a 2026-11-26 3 55.000 0.000"));
+}
+
+TEST_P(UsageTest, ADayHasAsMuchOfTheEnergyAsOfTheTime) {
+  Submit("a", {Cell(0, "k0"), Cell(1, "k1"), Cell(2, "k2")});
+  // A quarter of it is on the 25th.
+  EndWith(Start(1, kMidnight - 10 * kSecond, ""), kMidnight + 30 * kSecond, 1000.0);
+  EXPECT_THAT(Joules(), ElementsAre("2026-11-25 250.000", "2026-11-26 750.000"));
+  // It takes no time at all.
+  EndWith(Start(2, kMidnight, "", "cuda:1", 1), kMidnight, 0.5);
+  // Not measured.
+  EndWith(Start(3, kMidnight, "", "cpu", 2), kMidnight + kSecond, std::nullopt);
+  EXPECT_THAT(Joules(), ElementsAre("2026-11-25 250.000", "2026-11-26 750.500"));
+  EXPECT_EQ(Text("SELECT energy_joules FROM v_attempts WHERE job_id = 1"), "1000.0");
+  EXPECT_EQ(Text("SELECT count(*) FROM v_attempts WHERE energy_joules IS NULL"), "1");
+}
+
+TEST_P(UsageTest, EnergyThatNobodyMeasuredIsNotKnown) {
+  Submit("a", {Cell(0, "k0")});
+  End(Start(1, kMidnight - 10 * kSecond, ""), kMidnight + 30 * kSecond);
+  EXPECT_THAT(Joules(), ElementsAre("2026-11-25 -", "2026-11-26 -"));
+}
+
+// The worker has divided it already.
+TEST_P(UsageTest, AttemptsOfOneTrainerHaveTheirEnergyEach) {
+  Submit("a", {Cell(0, "k0"), Cell(1, "k1")});
+  const std::int64_t first = Start(1, kMidnight, "");
+  const std::int64_t second = Start(2, kMidnight, "");
+  EndWith(first, kMidnight + 10 * kSecond, 30.0);
+  EndWith(second, kMidnight + 20 * kSecond, 70.0);
+  EXPECT_THAT(Joules(), ElementsAre("2026-11-26 100.000"));
 }
 
 TEST_P(UsageTest, ASharedJobCountsOnce) {

@@ -1,8 +1,12 @@
 #include "tests/unit/core/db/database_fixture.h"
 
+#include <sqlite3.h>
 #include <stdlib.h>
 
+#include <cstddef>
 #include <filesystem>
+#include <fstream>
+#include <new>
 
 #include "core/experiment/configuration.h"
 #include "migrations/migrations.h"
@@ -17,6 +21,23 @@ std::string TemporaryDirectory() {
     throw std::filesystem::filesystem_error("mkdtemp " + pattern,
                                             std::error_code(errno, std::generic_category()));
   return pattern;
+}
+
+// The bytes of a database with the schema and no rows. Every migration runs once a process.
+const std::string& EmptyFile() {
+  static const std::string bytes = [] {
+    SQLite::Database db(":memory:", SQLite::OPEN_READWRITE | SQLite::OPEN_CREATE);
+    for (const auto& migration : migrations::All()) db.exec(std::string(migration.sql));
+    db.exec("PRAGMA application_id = " + std::to_string(migrations::kApplicationId));
+    db.exec("PRAGMA user_version = " + std::to_string(migrations::NewestSchema()));
+    sqlite3_int64 size = 0;
+    unsigned char* const data = sqlite3_serialize(db.getHandle(), "main", &size, 0);
+    if (data == nullptr) throw std::bad_alloc();
+    std::string copy(reinterpret_cast<const char*>(data), static_cast<std::size_t>(size));
+    sqlite3_free(data);
+    return copy;
+  }();
+  return bytes;
 }
 
 // Keeps sweep_counts right, which the coordinator updates with every write. The triggers are
@@ -48,13 +69,11 @@ void KeepCounts(SQLite::Database& db) {
 
 DatabaseForTest::DatabaseForTest()
     : directory_(TemporaryDirectory()), path_(directory_ + "/test.db") {
-  db_ = std::make_unique<SQLite::Database>(path_, SQLite::OPEN_READWRITE | SQLite::OPEN_CREATE);
+  std::ofstream(path_, std::ios::binary) << EmptyFile();
+  db_ = std::make_unique<SQLite::Database>(path_, SQLite::OPEN_READWRITE);
   db_->exec("PRAGMA synchronous = OFF");  // no power loss happens here
   db_->exec("PRAGMA journal_mode = WAL");
-  for (const auto& migration : migrations::All()) db_->exec(std::string(migration.sql));
   KeepCounts(*db_);
-  db_->exec("PRAGMA application_id = " + std::to_string(migrations::kApplicationId));
-  db_->exec("PRAGMA user_version = " + std::to_string(migrations::NewestSchema()));
   db_->exec(
       "INSERT INTO workers (worker_id, host, version, slots_json, slots, capabilities_json, state, "
       "last_seen_at) VALUES ('w1', 'host-a', '0.1.0', '[]', 2, '{}', 'online', 1000)");

@@ -245,6 +245,14 @@ TEST(Check, AnEnd) {
   for (const char* seconds : {"inf", "-inf", "1e308", "nan"}) {
     EXPECT_THAT(lasted(seconds), HasSubstr("\"wall_seconds\" is ")) << seconds;
   }
+  const auto used = [](const std::string& joules) {
+    return Wrong("finished { outcome: ATTEMPT_OUTCOME_PREEMPTED energy_joules: " + joules + " }");
+  };
+  for (const char* joules : {"0", "12.5", "1e12"}) EXPECT_EQ(used(joules), "") << joules;
+  EXPECT_EQ(used("-1"), "end: \"energy_joules\" is -1; allowed: a number from 0 to 1e+12");
+  for (const char* joules : {"inf", "-inf", "1.1e12", "nan"}) {
+    EXPECT_THAT(used(joules), HasSubstr("\"energy_joules\" is ")) << joules;
+  }
 }
 
 }  // namespace

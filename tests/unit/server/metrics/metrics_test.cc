@@ -59,6 +59,21 @@ std::vector<store::ApplyResult> Results(const std::vector<store::EventStored>& e
   return results;
 }
 
+TEST(Events, CountsAttemptsWhoseJobsAreQueuedAnew) {
+  Events events;
+  const store::SliceStored two{.superseded = {1, 2}};
+  const store::SliceStored one{.superseded = {3}};
+  for (const store::WriteResult& result :
+       {store::WriteResult(two), store::WriteResult(store::SweepStored{.first = one}),
+        store::WriteResult(store::SweepExtended{.jobs = one}),
+        store::WriteResult(store::Retried{.jobs = one}),
+        store::WriteResult(store::Analyzed{.jobs = one}),
+        store::WriteResult(store::RoundBegun{.sweep = {.jobs = one}})}) {
+    events.Committed(absl::Milliseconds(1), std::vector<store::ApplyResult>{result});
+  }
+  EXPECT_THAT(TextOf(events), HasSubstr("{outcome=\"superseded\",error=\"none\"} 7\n"));
+}
+
 TEST(Events, CountsWhatIsNewlyStored) {
   Events events;
   std::vector<store::ApplyResult> results =
@@ -153,7 +168,7 @@ TEST(CoordinatorMetrics, SlotsWorkersAndGpus) {
             {.device = "cuda:1", .memory_used = 2000}},
        .errors = {{.device = "cuda:1", .xid = 79, .times = 3}}});
   figures.workers.push_back({.name = "w2", .quarantined = true});
-  figures.gpu_seconds["alice"] = 12.5;
+  figures.gpu_seconds = {{"", 3}, {"alice", 12.5}, {"shared", 0.25}};
   Scrape scrape;
   AddScheduler(scrape, figures);
   const std::string text = scrape.Text();
@@ -172,7 +187,8 @@ TEST(CoordinatorMetrics, SlotsWorkersAndGpus) {
                               "gpu=\"cuda:0\"} 12.5\n# HELP"));
   EXPECT_THAT(text, HasSubstr("counter\npelab_gpu_xid_errors_total{worker=\"w1\",gpu=\"cuda:1\","
                               "xid=\"79\"} 3\n# HELP"));
-  EXPECT_THAT(text, HasSubstr("pelab_gpu_seconds_total{principal=\"alice\"} 12.5\n"));
+  EXPECT_THAT(text, HasSubstr("pelab_gpu_seconds_total{principal=\"alice\"} 12.5\n"
+                              "pelab_gpu_seconds_total{principal=\"shared\"} 3.25\n"));
 }
 
 TEST(CoordinatorMetrics, QueuesAndTheirAllocations) {

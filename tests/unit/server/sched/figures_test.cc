@@ -96,7 +96,8 @@ TEST_F(FiguresTest, GpuSecondsAreThoseOfPrincipals) {
   scheduler_->SetPrincipal("alice", {.share = 1, .gpu_seconds_used = 7});
   Submit("s", 1);
   Connect("w", 1);
-  EXPECT_THAT(scheduler_->Figures().gpu_seconds, ElementsAre(testing::Pair("alice", 7)));
+  EXPECT_THAT(scheduler_->Figures().gpu_seconds,
+              ElementsAre(testing::Pair("", 0), testing::Pair("alice", 7)));
 }
 
 TEST_F(FiguresTest, JobsWaitFromTheirEntryIntoTheQueue) {

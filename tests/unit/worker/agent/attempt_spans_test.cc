@@ -151,9 +151,13 @@ TEST_F(AttemptSpansTest, WithoutATraceNothingIsRecorded) {
 }
 
 TEST_F(AttemptSpansTest, LogLinesHaveTheAttemptsIds) {
+  assignment_.set_sweep_id(3);
+  assignment_.set_principal("ada");
   const LogIds ids = IdsOf(assignment_);
   EXPECT_EQ(ids.trace_id, "0af7651916cd43dd8448eb211c80319c");
   EXPECT_EQ(ids.span_id, "b7ad6b7169203331");
+  EXPECT_EQ(ids.principal, "ada");
+  EXPECT_EQ(ids.sweep_id, 3);
   EXPECT_EQ(ids.job_id, 7);
   EXPECT_EQ(ids.attempt_id, 12);
 }

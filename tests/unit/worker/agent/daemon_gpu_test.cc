@@ -6,6 +6,7 @@ namespace {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
+using ::testing::Optional;
 
 class DaemonGpuTest : public DaemonTest {
  protected:
@@ -29,6 +30,13 @@ class DaemonGpuTest : public DaemonTest {
     fleet_->Assign(MakeAssignment(attempt_id, "plain"));
     EXPECT_EQ(fleet_->AwaitFinished(attempt_id)->outcome(), v1::ATTEMPT_OUTCOME_SUCCEEDED);
     return fleet_->Stored().at(attempt_id).log;
+  }
+  // In millijoules.
+  void SetEnergyOfFirstGpu(const std::string& text) { std::ofstream(dir_ / "energy") << text; }
+  std::optional<double> JoulesOf(std::int64_t attempt_id) {
+    const auto finished = fleet_->AwaitFinished(attempt_id);
+    if (!finished.has_value() || !finished->has_energy_joules()) return std::nullopt;
+    return finished->energy_joules();
   }
   void EndWorker() {
     worker_->Signal(SIGTERM);
@@ -69,6 +77,30 @@ TEST_F(DaemonGpuTest, ABatchIsReportedAndGoesOnAsOne) {
   ASSERT_TRUE(refused.has_value());
   EXPECT_EQ(refused->outcome(), v1::ATTEMPT_OUTCOME_FAILED);
   EXPECT_THAT(refused->error(), HasSubstr("packing 1; the job began with 1, 0 and 3"));
+}
+
+TEST_F(DaemonGpuTest, AnEndHasTheEnergyThatTheAttemptUsed) {
+  SpawnOptions options = GpuWorkerOptions();
+  options.env.emplace_back("PELAB_FAKE_ENERGY", dir_ / "energy");
+  SetEnergyOfFirstGpu("1000");
+  StartBothWith(options);
+  fleet_->AssignPack({MakeAssignment(1, "slow", 100000), MakeAssignment(2, "slow", 100000)});
+  AwaitEpochs(1, 1);
+  AwaitEpochs(2, 1);
+  SetEnergyOfFirstGpu("7000");
+  fleet_->Cancel(1);
+  EXPECT_THAT(JoulesOf(1), Optional(3.0)) << "half of what the GPU used";
+  SetEnergyOfFirstGpu("9500");
+  fleet_->Cancel(2);
+  EXPECT_THAT(JoulesOf(2), Optional(5.5)) << "and then all of it";
+  fleet_->Assign(MakeAssignment(3, "plain"));
+  EXPECT_THAT(JoulesOf(3), Optional(0.0));
+  fleet_->Assign(MakeAssignment(4, "plain", 3, /*slot=*/1));
+  EXPECT_EQ(JoulesOf(4), std::nullopt) << "the second GPU does not report it";
+  SetEnergyOfFirstGpu("unknown");
+  fleet_->Assign(MakeAssignment(5, "plain"));
+  EXPECT_EQ(JoulesOf(5), std::nullopt);
+  EXPECT_EQ(fleet_->Stored().at(5).finished()->outcome(), v1::ATTEMPT_OUTCOME_SUCCEEDED);
 }
 
 TEST_F(DaemonGpuTest, AWorkerWithABrokenGpuGivesItsJobsBackAndTakesNoMore) {

@@ -91,28 +91,19 @@ TEST_F(RetiringDaemonTest, AsksSlurmForItsTime) {
   EXPECT_EQ(asked, "-h -j 4711 -o %L");
 }
 
-TEST_F(RetiringDaemonTest, SaysWhySlurmCannotTell) {
-  struct Case {
-    const char* says;
-    int status;
-    const char* message;
-  };
-  for (const Case& one : {Case{"slurm_load_jobs error", 1, "squeue -j 4711 exited with status 1"},
-                          Case{"NOT_SET", 0, "\"NOT_SET\" is no time that Slurm writes"}}) {
-    SpawnOptions options = With({"--time-limit", "slurm"});
-    FakeSqueue(one.says, one.status, &options);
-    const std::string errors = dir_ / "errors";
-    options.argv = {"/bin/sh", "-c", "exec \"$0\" \"$@\" 2> " + errors};
-    for (const std::string& word : With({"--time-limit", "slurm"}).argv) {
-      options.argv.push_back(word);
-    }
-    StartWorker(options);
-    const auto exit = worker_->WaitFor(kPatience);
-    ASSERT_TRUE(exit.has_value());
-    EXPECT_FALSE(exit->ok());
-    EXPECT_THAT(ReadFile(errors, 1 << 20).value(), HasSubstr(one.message));
-    EXPECT_THAT(ReadFile(errors, 1 << 20).value(), HasSubstr("--time-limit slurm: "));
-  }
+TEST_F(RetiringDaemonTest, HasNoLimitIfSlurmCannotTell) {
+  SpawnOptions options = With({"--time-limit", "slurm", "--idle-exit", "300ms"});
+  const std::string errors = dir_ / "errors";
+  std::vector<std::string> argv = {"/bin/sh", "-c", "exec \"$0\" \"$@\" 2> " + errors};
+  argv.insert(argv.end(), options.argv.begin(), options.argv.end());
+  options.argv = std::move(argv);
+  FakeSqueue("slurm_load_jobs error", 1, &options);
+  StartBothWith(options);
+  EXPECT_EQ(fleet_->Hellos().at(0).available_until_ms(), 0);
+  ExpectEnds(v1::Goodbye::IDLE);
+  EXPECT_THAT(ReadFile(errors, 1 << 20).value(),
+              HasSubstr("the time that Slurm leaves is not known (squeue -j 4711 exited with "
+                        "status 1"));
 }
 
 }  // namespace

@@ -17,33 +17,13 @@
 #include "core/base/process.h"
 #include "tests/support/status_matchers.h"
 #include "tests/support/temp_dir.h"
+#include "tests/support/variable.h"
 
 namespace pelab::agent {
 namespace {
 
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
-
-// Sets an environment variable of this process until the end of the test.
-class Variable {
- public:
-  Variable(const char* name, const std::optional<std::string>& value) : name_(name) {
-    if (const char* before = getenv(name); before != nullptr) before_ = before;
-    Set(value);
-  }
-  ~Variable() { Set(before_); }
-
- private:
-  void Set(const std::optional<std::string>& value) {
-    if (value.has_value()) {
-      setenv(name_, value->c_str(), 1);
-    } else {
-      unsetenv(name_);
-    }
-  }
-  const char* name_;
-  std::optional<std::string> before_;
-};
 
 class MpsTest : public testing::Test {
  protected:

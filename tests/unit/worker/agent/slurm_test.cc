@@ -3,9 +3,17 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <stdlib.h>
+
+#include <filesystem>
+#include <fstream>
+#include <optional>
 #include <string>
 
+#include "absl/strings/str_cat.h"
 #include "tests/support/status_matchers.h"
+#include "tests/support/temp_dir.h"
+#include "tests/support/variable.h"
 
 namespace pelab::agent {
 namespace {
@@ -30,6 +38,42 @@ TEST(Slurm, WhatIsNoTime) {
                                                HasSubstr("is no time that Slurm writes")))
         << text;
   }
+}
+
+class SlurmTimeLeftTest : public testing::Test {
+ protected:
+  // `script` is what squeue does. Its arguments are in the file "asked".
+  absl::StatusOr<absl::Duration> LeftIf(const std::string& script) {
+    std::ofstream(dir_ / "squeue") << "#!/bin/sh\necho \"$@\" > " << dir_ / "asked" << "\n"
+                                   << script << "\n";
+    std::filesystem::permissions(dir_ / "squeue", std::filesystem::perms::owner_all);
+    const Variable path("PATH", absl::StrCat(dir_.path(), ":", getenv("PATH")));
+    return SlurmTimeLeft();
+  }
+
+  TempDir dir_;
+  Variable job_{"SLURM_JOB_ID", "17"};
+};
+
+TEST_F(SlurmTimeLeftTest, IsWhatSqueueSaysOfThisJob) {
+  EXPECT_EQ(LeftIf("echo 45:10").value(), absl::Minutes(45) + absl::Seconds(10));
+  std::string asked;
+  std::ifstream file(dir_ / "asked");
+  std::getline(file, asked);
+  EXPECT_EQ(asked, "-h -j 17 -o %L");
+}
+
+TEST_F(SlurmTimeLeftTest, IsNotKnownIfSqueueDoesNotSay) {
+  const std::string down =
+      "echo 'slurm_load_jobs error: Unable to contact slurm controller' >&2; exit 1";
+  EXPECT_EQ(LeftIf(down).value(), absl::InfiniteDuration());
+  EXPECT_EQ(LeftIf("echo INVALID").value(), absl::InfiniteDuration());
+}
+
+TEST_F(SlurmTimeLeftTest, IsAskedOnlyInAJobOfSlurm) {
+  const Variable none("SLURM_JOB_ID", std::nullopt);
+  EXPECT_THAT(LeftIf("echo 45:10"), StatusIs(absl::StatusCode::kFailedPrecondition,
+                                             HasSubstr("SLURM_JOB_ID is not set")));
 }
 
 }  // namespace

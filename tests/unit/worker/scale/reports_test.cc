@@ -61,6 +61,9 @@ TEST_F(ReportsTest, NothingIsSubmittedToAPausedQueue) {
   coordinator_.given[0].paused = "maintenance";
   Round();
   EXPECT_EQ(batch_.last, 0);
+  const Scaler::Wish wish = scaler_->WishOf(First()).value();
+  EXPECT_EQ(wish.wanted, 1);
+  EXPECT_EQ(wish.now, 0);
   coordinator_.given[0].paused.clear();
   Round();
   EXPECT_EQ(batch_.last, 1);

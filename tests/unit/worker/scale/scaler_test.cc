@@ -86,6 +86,10 @@ TEST_F(ScalerTest, QueuesOfOneDeviceShareTheDemand) {
   cpu.device = "cpu";
   Begin({Named("a", 1), Named("b", 8, 8), cpu});
   coordinator_.demand = {.waiting_jobs = 3};
+  const Scaler::Wish first = scaler_->WishOf(scaler_->queues()[0]).value();
+  EXPECT_EQ(first.coming, 0);
+  EXPECT_EQ(first.now, 1) << "what the step submits";
+  EXPECT_EQ(scaler_->WishOf(scaler_->queues()[1], /*planned=*/1).value().now, 2);
   Step();
   EXPECT_THAT(batch_.listed["a"], SizeIs(1));
   EXPECT_THAT(batch_.listed["b"], SizeIs(2)) << "what a does not cover";

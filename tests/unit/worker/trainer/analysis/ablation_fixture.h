@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "tests/unit/worker/trainer/model_fixture.h"
+#include "worker/trainer/analysis/replacement_values.h"
 #include "worker/trainer/task/dataset.h"
 #include "worker/trainer/train/batches.h"
 
@@ -57,6 +58,16 @@ at::Tensor LogitsOfOne(const Subject& subject, std::int64_t example, const Chang
   return decoder.ReadOut(x, batch)[0];
 }
 
+// The logits of each of the examples [begin, end) with nothing removed.
+inline std::vector<at::Tensor> LogitsOfEach(const Subject& subject, std::int64_t begin,
+                                            std::int64_t end) {
+  std::vector<at::Tensor> logits;
+  for (std::int64_t i = begin; i < end; ++i) {
+    logits.push_back(LogitsOfOne(subject, i, [](std::int64_t, at::Tensor*) {}));
+  }
+  return logits;
+}
+
 // The heads' outputs (T', D) of each layer.
 inline std::vector<at::Tensor> HeadsOfOne(const Subject& subject, std::int64_t example) {
   std::vector<at::Tensor> heads;
@@ -87,6 +98,17 @@ inline std::vector<at::Tensor> PlainMeans(const Subject& subject, std::int64_t c
   return means;
 }
 
+// The heads' outputs of the donor of each of the examples [begin, end), for one seed.
+inline std::vector<std::vector<at::Tensor>> HeadsOfDonors(const Subject& subject, std::int64_t seed,
+                                                          std::int64_t begin, std::int64_t end) {
+  std::vector<std::vector<at::Tensor>> heads;
+  for (std::int64_t i = begin; i < end; ++i) {
+    const at::Tensor donor = Donors(subject.data, seed, at::tensor({i}));
+    heads.push_back(HeadsOfOne(subject, donor.item<std::int64_t>()));
+  }
+  return heads;
+}
+
 inline experiment::Job PaddedJob(const std::string& protocol, const std::string& pe) {
   return SmallJob(protocol, pe, "distance",
                   {{"task.definition", Word("published")},
@@ -102,15 +124,16 @@ struct Plain {
   double nll = 0, error = 0;
 };
 
+// `intact`: the logits of each of the examples from `begin` on, which all entries share.
 template <typename LogitsOf>
-Plain CountPlainly(const Subject& subject, std::int64_t begin, std::int64_t end,
-                   const LogitsOf& ablated) {
+Plain CountPlainly(const Subject& subject, std::int64_t begin,
+                   const std::vector<at::Tensor>& intact, const LogitsOf& ablated) {
   Plain plain;
   std::vector<double> changes;
-  for (std::int64_t i = begin; i < end; ++i) {
+  for (std::int64_t i = begin; i < begin + static_cast<std::int64_t>(intact.size()); ++i) {
     const std::int64_t wanted = subject.dataset.labels[i] - subject.labels.offset;
     if (!subject.labels.score_zero && wanted == 0) continue;
-    const at::Tensor before = LogitsOfOne(subject, i, [](std::int64_t, at::Tensor*) {});
+    const at::Tensor& before = intact[i - begin];
     const at::Tensor after = ablated(i);
     const auto nll = [&](const at::Tensor& logits) {
       return -at::log_softmax(logits, 0)[wanted].item<double>();

@@ -206,6 +206,8 @@ TEST(LayerAblation, MeanAndResampleAreThoseOfPlainLoops) {
   const at::NoGradGuard no_grad;
   const Subject subject(PaddedJob("published", "rope"));
   const std::vector<at::Tensor> means = PlainMeans(subject, 20);
+  const std::vector<at::Tensor> intact = LogitsOfEach(subject, 0, 20);
+  const auto donors = HeadsOfDonors(subject, 5, 0, 20);
   for (const Method method : {Method::kMean, Method::kResample}) {
     LayerAblationOptions options;
     options.method = method;
@@ -214,11 +216,8 @@ TEST(LayerAblation, MeanAndResampleAreThoseOfPlainLoops) {
     const LayerAblationResult result =
         AblateLayers(subject.model.decoder, subject.data, 5, options);
     for (std::int64_t layer = 0; layer < 2; ++layer) {
-      const Plain plain = CountPlainly(subject, 0, 20, [&](std::int64_t example) {
-        const at::Tensor donor = Donors(subject.data, 5, at::tensor({example}));
-        const at::Tensor by = method == Method::kMean
-                                  ? means[layer]
-                                  : HeadsOfOne(subject, donor.item<std::int64_t>())[layer];
+      const Plain plain = CountPlainly(subject, 0, intact, [&](std::int64_t example) {
+        const at::Tensor by = method == Method::kMean ? means[layer] : donors[example][layer];
         return LogitsOfOne(subject, example, [&](std::int64_t at, at::Tensor* heads) {
           if (at == layer) heads->copy_(by);
         });
@@ -305,16 +304,20 @@ TEST(CumulativeAblation, MeansAndDonorsTakeThePlaceOfAllThatAreRemoved) {
   const Subject subject(PaddedJob("clean", "relative"));
   Sharpen(subject);
   const std::vector<at::Tensor> means = PlainMeans(subject, 15);
+  const std::vector<at::Tensor> first = LogitsOfEach(subject, 0, 15);
+  const std::vector<at::Tensor> tests = LogitsOfEach(subject, 96, 111);
+  const auto donors_of_first = HeadsOfDonors(subject, 4, 0, 15);
+  const auto donors_of_tests = HeadsOfDonors(subject, 4, 96, 111);
   for (const Method method : {Method::kMean, Method::kResample}) {
     CumulativeAblationOptions options{method, 3, 1, 15};
     const CumulativeAblationResult result =
         AblateCumulatively(subject.model.decoder, subject.data, 4, options);
     // The right answers among examples [begin, begin + 15) with the heads in `removed` replaced.
     const auto right = [&](const std::vector<Head>& removed, std::int64_t begin) {
+      const auto& donors = begin == 0 ? donors_of_first : donors_of_tests;
       const auto ablated = [&](std::int64_t example) {
-        const at::Tensor donor = Donors(subject.data, 4, at::tensor({example}));
-        const std::vector<at::Tensor> by =
-            method == Method::kMean ? means : HeadsOfOne(subject, donor.item<std::int64_t>());
+        const std::vector<at::Tensor>& by =
+            method == Method::kMean ? means : donors[example - begin];
         return LogitsOfOne(subject, example, [&](std::int64_t layer, at::Tensor* outputs) {
           for (const Head& head : removed) {
             if (head.layer != layer) continue;
@@ -322,7 +325,7 @@ TEST(CumulativeAblation, MeansAndDonorsTakeThePlaceOfAllThatAreRemoved) {
           }
         });
       };
-      return CountPlainly(subject, begin, begin + 15, ablated).correct;
+      return CountPlainly(subject, begin, begin == 0 ? first : tests, ablated).correct;
     };
     std::vector<Head> greedy, random;
     for (std::size_t step = 0; step < 3; ++step) {

@@ -359,20 +359,22 @@ TEST(HeadAblation, AuthorsHygieneKeepsTheLastHeadOfEarlierLayersOut) {
 // `published`.
 TEST(HeadAblation, CountsWhatPlainLoopsSay) {
   const at::NoGradGuard no_grad;
-  for (const Method method : {Method::kZero, Method::kMean, Method::kResample}) {
-    for (const experiment::Job& job :
-         {SmallJob("published", "rope", "counting"), PaddedJob("clean", "relative")}) {
-      for (const bool all_data : {false, true}) {
+  for (const experiment::Job& job :
+       {SmallJob("published", "rope", "counting"), PaddedJob("clean", "relative")}) {
+    const Subject subject(job);
+    const std::vector<at::Tensor> means = PlainMeans(subject, 37);
+    for (const bool all_data : {false, true}) {
+      const std::int64_t begin = all_data ? 0 : 96;
+      const std::vector<at::Tensor> intact = LogitsOfEach(subject, begin, begin + 37);
+      const auto donors = HeadsOfDonors(subject, 5, begin, begin + 37);
+      for (const Method method : {Method::kZero, Method::kMean, Method::kResample}) {
         SCOPED_TRACE(testing::Message() << job.task << " " << static_cast<int>(method) << all_data);
-        const Subject subject(job);
         HeadAblationOptions options;
         options.method = method;
         options.all_data = all_data;
         options.max_examples = 37;
         const HeadAblationResult result =
             AblateHeads(subject.model.decoder, subject.data, 5, options);
-        const std::int64_t begin = all_data ? 0 : 96;
-        const std::vector<at::Tensor> means = PlainMeans(subject, 37);
         ASSERT_EQ(result.entries.size(), 2u);
         for (std::int64_t layer = 0; layer < 2; ++layer) {
           ASSERT_EQ(result.entries[layer].size(), 2u);
@@ -380,15 +382,12 @@ TEST(HeadAblation, CountsWhatPlainLoopsSay) {
             const auto ablated = [&](std::int64_t example) {
               at::Tensor by = at::zeros_like(means[layer]);
               if (method == Method::kMean) by = means[layer];
-              if (method == Method::kResample) {
-                const at::Tensor donor = Donors(subject.data, 5, at::tensor({example}));
-                by = HeadsOfOne(subject, donor.item<std::int64_t>())[layer];
-              }
+              if (method == Method::kResample) by = donors[example - begin][layer];
               return LogitsOfOne(subject, example, [&](std::int64_t at, at::Tensor* heads) {
                 if (at == layer) heads->narrow(1, 8 * head, 8).copy_(by.narrow(1, 8 * head, 8));
               });
             };
-            const Plain plain = CountPlainly(subject, begin, begin + 37, ablated);
+            const Plain plain = CountPlainly(subject, begin, intact, ablated);
             const PairedScore& score = *result.entries[layer][head];
             EXPECT_EQ(result.intact.total, plain.total);
             EXPECT_EQ(result.intact.correct, plain.intact_correct);
