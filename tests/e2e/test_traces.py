@@ -119,8 +119,8 @@ class TraceTest(Case):
         self.assertEqual([(line["sweep_id"], line["trace_id"]) for line in submitted],
                          [(1, TRACE)])
         started = [line for line in lines if ", trainer " in line["message"]]
-        self.assertEqual([(line["job_id"], line["attempt_id"], line["trace_id"])
-                          for line in started], [(1, 1, TRACE)])
+        self.assertEqual([(line["sweep_id"], line["job_id"], line["attempt_id"], line["trace_id"])
+                          for line in started], [(1, 1, 1, TRACE)])
         worker_id = self.query("SELECT worker_id FROM v_workers")[0][0]
         self.assertEqual(started[0]["worker_id"], worker_id)
         self.assertEqual(started[0]["span_id"], span["parentSpanId"])

@@ -362,6 +362,7 @@ TEST_F(PrincipalsTest, GpuTimeIsCharged) {
   FakeWorker worker(Join("gpu01", v1::ROLE_WORKER), "worker-1", 1, {}, "", 0, "cuda:0");
   worker.AwaitWelcome();
   const v1::Assignment assignment = worker.AwaitAssignment();
+  EXPECT_EQ(assignment.principal(), "alice");
   absl::SleepFor(absl::Milliseconds(30));  // time that is charged
   Script script(assignment);
   worker.Send(script.Whole(3));

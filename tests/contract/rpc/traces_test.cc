@@ -71,6 +71,7 @@ TEST_F(TracesTest, FromTheClientToTheAttempt) {
   EXPECT_EQ(GetSweep("s").trace_id(), kTrace);
   FakeWorker worker(channel_, "w1", 1);
   const v1::Assignment assignment = worker.AwaitAssignment();
+  EXPECT_EQ(assignment.sweep_id(), GetSweep("s").sweep_id()) << "for the worker's logs";
   const TraceContext told = SpanOf(assignment);
   EXPECT_EQ(told.trace_id, kTrace);
   const v1::AttemptRow row = AttemptOf(assignment.job_id());
