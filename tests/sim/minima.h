@@ -10,8 +10,8 @@
 
 namespace pelab::sim {
 
-// A sentence for each thing that so many histories did too rarely. Fewer than 500 histories may miss
-// anything.
+// A sentence for each thing that so many histories did too rarely. Fewer than 500 histories may
+// miss anything.
 std::vector<std::string> TooRare(const HistoryResult& sum, std::uint64_t histories);
 
 }  // namespace pelab::sim

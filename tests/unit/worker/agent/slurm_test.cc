@@ -2,7 +2,6 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-
 #include <stdlib.h>
 
 #include <filesystem>
@@ -44,7 +43,8 @@ class SlurmTimeLeftTest : public testing::Test {
  protected:
   // `script` is what squeue does. Its arguments are in the file "asked".
   absl::StatusOr<absl::Duration> LeftIf(const std::string& script) {
-    std::ofstream(dir_ / "squeue") << "#!/bin/sh\necho \"$@\" > " << dir_ / "asked" << "\n"
+    std::ofstream(dir_ / "squeue") << "#!/bin/sh\necho \"$@\" > " << dir_ / "asked"
+                                   << "\n"
                                    << script << "\n";
     std::filesystem::permissions(dir_ / "squeue", std::filesystem::perms::owner_all);
     const Variable path("PATH", absl::StrCat(dir_.path(), ":", getenv("PATH")));
