@@ -136,12 +136,13 @@ oci: deb
 	@deploy/install-deps.sh --oci
 	deploy/oci/build.sh $(BUILD)/deb --out $(BUILD)/oci
 
-# With the python3 that the build found, which has gRPC, pandas and Protobuf: nothing comes from a
-# network.
+# With the python3 that the build found, which has gRPC, pandas, Protobuf and pip: nothing comes from
+# a network, and copying pip would take six seconds.
 VENV ?= build/python-env
 python-install: wheel
 	@python=$$(sed -n 's/^PELAB_PANDAS_PYTHON:[A-Z]*=//p' $(BUILD)/CMakeCache.txt); \
-	[ -x "$(VENV)/bin/python3" ] || "$$python" -m venv --system-site-packages "$(VENV)"
+	[ -x "$(VENV)/bin/python3" ] || \
+	  "$$python" -m venv --system-site-packages --without-pip "$(VENV)"
 	@"$(VENV)/bin/python3" -m pip install --quiet --disable-pip-version-check --force-reinstall \
 	  --no-deps --no-index $(BUILD)/wheel/pelab-*.whl
 	@"$(VENV)/bin/python3" -c \
