@@ -136,8 +136,8 @@ oci: deb
 	@deploy/install-deps.sh --oci
 	deploy/oci/build.sh $(BUILD)/deb --out $(BUILD)/oci
 
-# With the python3 that the build found, which has gRPC, pandas, Protobuf and pip: nothing comes from
-# a network, and copying pip would take six seconds.
+# With the python3 that the build found, which has gRPC, pandas, Protobuf and pip: nothing comes
+# from a network, and copying pip would take six seconds.
 VENV ?= build/python-env
 python-install: wheel
 	@python=$$(sed -n 's/^PELAB_PANDAS_PYTHON:[A-Z]*=//p' $(BUILD)/CMakeCache.txt); \
