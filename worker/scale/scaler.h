@@ -107,7 +107,7 @@ class Scaler {
   };
   const std::vector<QueueState>& queues() const { return queues_; }
 
-  // What a queue wants now.
+  // The allocations that a queue wants, and why.
   struct Wish {
     Demand demand;
     int coming = 0;  // slots of allocations that wait or start, of all queues of its device
