@@ -29,7 +29,7 @@ TEST_F(EnergyMeterTest, AnAttemptAloneHasAllOfItsGpu) {
   joules_["GPU-a"] = 1012.5;
   EXPECT_THAT(meter_.End(1), Optional(12.5));
   EXPECT_EQ(readings_, 2);
-  // What the GPU uses while nobody has it is nobody's.
+  // The energy while nobody has the GPU is nobody's.
   joules_["GPU-a"] = 5000.0;
   meter_.Begin(2, "GPU-a");
   EXPECT_THAT(meter_.End(2), Optional(0.0));
