@@ -1,5 +1,5 @@
--- The energy of the GPU while an attempt had it, as the worker measured it. Attempts that were on the
--- GPU at the same time share it in equal parts. NULL: it was not measured.
+-- The energy of the GPU while an attempt had it, as the worker measured it. Attempts that were on
+-- the GPU at the same time share it in equal parts. NULL: it was not measured.
 ALTER TABLE attempts ADD COLUMN energy_joules REAL;
 
 DROP VIEW v_attempts;

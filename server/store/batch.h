@@ -129,8 +129,8 @@ inline void DropCheckpoint(Batch& batch, std::int64_t job_id) {
 ReadyJob LoadReady(Database& db, std::int64_t job_id);
 // How many jobs of the principal's sweeps wait. A job of two sweeps counts twice.
 std::int64_t QueuedOf(Batch& batch, const std::string& owner);
-// Charges an attempt on a GPU, which ends now, to its principal. Attempts that one trainer ran
-// together pay for their time in equal parts. Returns the seconds.
+// Charges an attempt on a GPU, which ends now, to its principal, if it has one. Attempts that one
+// trainer ran together pay for their time in equal parts. Returns the seconds.
 double ChargeAttempt(Batch& batch, std::int64_t attempt_id, std::int64_t now);
 // The live claims other than the one that `job` names.
 std::vector<Claim> OtherClaims(Database& db, const ReadyJob& job);

@@ -127,7 +127,7 @@ struct JobChange {
   state::ErrorKind error = state::ErrorKind::kNone;
   std::optional<ReadyJob> ready;  // set if the job is queued again
   std::int64_t now = 0;           // when it changed, Unix milliseconds; a back-off counts from it
-  double gpu_seconds = 0;         // what the attempt's principal was charged for it
+  double gpu_seconds = 0;         // of the attempt; its principal, if it has one, was charged them
 };
 struct EventStored {
   enum Status {

@@ -14,15 +14,15 @@ class PrincipalsTest : public StoreTest {
     return Do<PrincipalStored>(
         AddPrincipal{{.name = name, .role = role, .token_sha256 = "hash-of-" + name}});
   }
-  // An attempt of the job on slot 0 of a GPU worker, which alice pays for.
-  std::int64_t Start(std::int64_t job_id, std::int64_t now) {
+  // An attempt of the job on slot 0 of a GPU worker, which `payer` pays for.
+  std::int64_t Start(std::int64_t job_id, std::int64_t now, const std::string& payer = "alice") {
     AddWorker();
     return Do<AttemptCreated>(CreateAttempt{.job_id = job_id,
                                             .worker_id = "w",
                                             .slot = 0,
                                             .device = "cuda:0",
                                             .token = 7,
-                                            .principal = "alice",
+                                            .principal = payer,
                                             .now = now})
         .assignment->attempt_id;
   }
@@ -84,9 +84,10 @@ TEST_P(PrincipalsTest, AnAttemptOnAGpuIsCharged) {
 
 TEST_P(PrincipalsTest, ProcessorsAndNobodysAttemptsAreFree) {
   Add("alice", v1::ROLE_OPERATOR);
-  Submit("s", {Cell(0, "a")});
+  Submit("s", {Cell(0, "a"), Cell(1, "b")});
   Attempt attempt = Assign(1);  // on a processor, for nobody
   EXPECT_EQ(End(attempt.id, 1'000'000), 0);
+  EXPECT_DOUBLE_EQ(End(Start(2, 10'000, ""), 25'000), 15) << "a GPU's time is counted all the same";
   EXPECT_EQ(Used(), 0);
 }
 
