@@ -77,7 +77,9 @@ class Sharing(Case):
         self.server()
         self.worker()
         self.submit(tiny_sweep(epochs=2000, train_examples=2048))
-        wait_until(self.trainers, 30, "the trainers")
+        # Both slots: a trainer that still loads LibTorch at the cancellation begins later, and is
+        # ended then.
+        wait_until(lambda: len(self.trainers()) == 2, 30, "both trainers")
         self.ok(self.pelab("cancel", "tiny"))
         wait_until(lambda: not self.trainers(), 3, "the trainers to end")
         wait_until(lambda: self.states() == {"cancelled": 4}, 5, "all jobs to be cancelled")
