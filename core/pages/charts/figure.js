@@ -60,7 +60,8 @@ let nextId = 0;
 
 export class Figure {
   // options: title, description (of the content, also for screen readers), name (of the saved
-  // file), height (px), hidden (keys of the legend that are hidden at first).
+  // file), height (px), left (px: the margin for the vertical axis), hidden (keys of the legend that
+  // are hidden at first).
   // zoom: whether the axes can be zoomed. `paint(theme, width, hidden)` returns {traces, layout};
   // it is called again whenever the theme, the width or the hidden series change.
   constructor(element, options, { zoom, paint }) {
@@ -171,7 +172,8 @@ export class Figure {
       width, height: this.options.height, autosize: false, showlegend: false, hovermode: 'closest',
       font: { family: theme.font, size: narrow ? 11 : 12, color: theme.text },
       paper_bgcolor: 'rgba(0,0,0,0)', plot_bgcolor: 'rgba(0,0,0,0)',
-      margin: { l: narrow ? 44 : 56, r: narrow ? 10 : 18, t: 10, b: 44 },
+      // Plotly draws a chart twice if its labels need more than these margins.
+      margin: { l: this.options.left ?? (narrow ? 70 : 76), r: narrow ? 18 : 20, t: 16, b: 54 },
       hoverlabel: { bgcolor: theme.surface, bordercolor: theme.muted,
                     font: { color: theme.text, family: theme.font, size: 12 }, namelength: -1 },
       // A finger on a chart scrolls the page; the buttons zoom.

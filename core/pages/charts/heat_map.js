@@ -21,7 +21,7 @@ export function drawHeatMap(element, data, options = {}) {
   const { percent = true, unit = percent ? 'points' : '' } = options;
   const scale = percent ? 100 : 1;
   const least = percent ? LEAST_POINTS : 0;
-  return chart(element, options, data, {
+  return chart(element, { left: 48, ...options }, data, {
     zoom: false,
     paint: (now, theme, width) => {
       const layers = now.values.length, heads = Math.max(0, ...now.values.map((row) => row.length));

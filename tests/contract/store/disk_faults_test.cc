@@ -352,11 +352,13 @@ TEST_F(DiskFaultsTest, SyncsFailForAWhile) {
 TEST_F(DiskFaultsTest, ASyncFailsAndTheProcessIsRestarted) {
   Sweep({.kinds = FaultyVfs::kSync, .how = Fault::kIoError}, AtFailure::kRestart);
 }
-TEST_F(DiskFaultsTest, TheDiskFillsUntilThereIsRoom) {
-  Sweep({.times = 1'000'000, .kinds = FaultyVfs::kWrite, .how = Fault::kFull}, AtFailure::kHeal);
+// A full disk takes nothing of a write, or a part of it: the two take turns.
+TEST_F(DiskFaultsTest, TheDiskIsFullFromEveryOddWriteUntilThereIsRoom) {
+  SweepSome({.times = 1'000'000, .kinds = FaultyVfs::kWrite, .how = Fault::kFull},
+            AtFailure::kHeal, 1, 2 * kStride);
 }
-TEST_F(DiskFaultsTest, TheDiskFillsInTheMiddleOfAWrite) {
-  Sweep({.kinds = FaultyVfs::kWrite, .how = Fault::kShort});
+TEST_F(DiskFaultsTest, TheDiskFillsInTheMiddleOfEveryEvenWrite) {
+  SweepSome({.kinds = FaultyVfs::kWrite, .how = Fault::kShort}, AtFailure::kGoOn, 2, 2 * kStride);
 }
 // A power failure leaves less than a process that dies, so the two take turns.
 TEST_F(DiskFaultsTest, TheProcessDiesAtEveryOddOperation) {

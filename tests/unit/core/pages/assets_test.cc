@@ -7,6 +7,10 @@
 #include <set>
 #include <string>
 
+#include "absl/strings/str_cat.h"
+#include "core/base/file.h"
+#include "tests/support/status_matchers.h"
+
 namespace pelab::pages {
 namespace {
 
@@ -24,6 +28,17 @@ TEST(Assets, HoldWhatThePagesLoad) {
     EXPECT_NE(Bytes("charts.js").find(name), std::string::npos) << name;
   }
   EXPECT_NE(Bytes("base.css").find("--series-0"), std::string::npos);
+}
+
+// A compiler's cache once gave back the object of older files.
+TEST(Assets, AreTheFilesOfThisBuild) {
+  ASSERT_FALSE(Assets().empty());
+  for (const Asset& asset : Assets()) {
+    const std::string path = absl::StrCat(PELAB_BUILT_PAGES, "/", std::string(asset.name));
+    const absl::StatusOr<std::string> file = ReadFile(path, 10'000'000);
+    ASSERT_THAT(file, IsOk());
+    EXPECT_TRUE(asset.bytes == *file) << path << " has changed";
+  }
 }
 
 TEST(Assets, CarryPlotlysLicence) {
