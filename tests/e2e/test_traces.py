@@ -169,7 +169,7 @@ class TraceTest(Case):
         """A coordinator and a worker that are killed: the trace goes on with the next attempt."""
         server = self.server("--trace-file", self.file, lease_ms=2000)
         worker = self.worker("w", 1, "--trace-file", self.file)
-        document = self.write("s.yaml", tiny_sweep(epochs=40, train_examples=128, seeds="0",
+        document = self.write("s.yaml", tiny_sweep(epochs=120, train_examples=128, seeds="0",
                                                    pes="nope"))
         self.ok(self.pelab("submit", document, env={"TRACEPARENT": TRACEPARENT}))
         wait_until(lambda: self.query("SELECT count(*) FROM v_curves")[0][0] > 2, 60, "epochs")
