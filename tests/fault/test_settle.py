@@ -1,17 +1,18 @@
-"""kill -9 of the command, the coordinator and the worker in every phase of settling, and two people
-who settle one sheet: the rounds, the verdicts and every e-value, to the last digit, are those of an
-undisturbed run. With PELAB_FAULT_ROUNDS (`make fault`), also on the sweep of `make demo`, which
+"""kill -9 of the command, the coordinator and the worker in every phase of settling, two people who
+settle one sheet, and two sheets that share cells: the rounds, the verdicts and every e-value, to
+the last digit, are those of an undisturbed run. With PELAB_FAULT_ROUNDS (`make fault`), also on the sweep of `make demo`, which
 takes a quarter of an hour."""
 
 import os
 import pathlib
+import signal
 import sys
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
 from fault_case import FaultCase, rounds  # noqa: E402
 from pelab_harness import processes, wait_until  # noqa: E402
-from settle_case import DEMO, DEMO_CLAIMS, SettleCase  # noqa: E402
+from settle_case import CLAIMS, DEMO, DEMO_CLAIMS, SettleCase  # noqa: E402
 
 
 class Settling(SettleCase, FaultCase):
@@ -72,7 +73,7 @@ class Settling(SettleCase, FaultCase):
     def test_two_settlers_and_a_coordinator_that_is_killed(self):
         self.expected()
         sheet = self.sheet()
-        for number in range(rounds(2, self.share)):
+        for number in range(rounds(1, self.share)):
             server = self.server()
             worker = self.worker()
             settlers = [self.begin(sheet, served=True) for _ in range(2)]
@@ -89,6 +90,98 @@ class Settling(SettleCase, FaultCase):
         settlers = [self.begin(sheet, served=True) for _ in range(2)]
         self.assertEqual([settler.wait(self.patience) for settler in settlers], [0, 0], self.logs())
         self.finish(sheet, served=True)
+
+
+    def phase(self):
+        """The phase that is stored: registered, begun (no job runs), training, trained (the round
+        has not ended) or ended (the next one has not begun)."""
+        last = self.query("SELECT ended_at IS NULL FROM v_sheet_rounds ORDER BY round DESC LIMIT 1")
+        if last != [(1,)]:
+            return "ended" if last else "registered"
+        if self.query("SELECT 1 FROM v_attempts WHERE outcome IS NULL"):
+            return "training"
+        open_jobs, = self.query("SELECT count(*) FILTER (WHERE state IN ('queued', 'running')), "
+                                "count(*) FROM v_jobs")
+        return "begun" if open_jobs[0] or not open_jobs[1] else "trained"
+
+    def test_every_program_in_every_phase(self):
+        self.expected()
+        sheet = self.sheet()
+        running = {}
+
+        def start(name):
+            running[name] = {"server": self.server, "worker": lambda: self.worker(slots=1),
+                             "settler": lambda: self.begin(sheet, served=True)}[name]()
+
+        def kill(*names, phase):
+            """Of these programs, each in turn; those that serve the others are started again."""
+            for name in names:
+                running[name].kill()
+                running.pop(name).wait()
+                self.assertEqual(self.phase(), phase, f"after the end of the {name}")
+                if name == "server":
+                    start(name)
+                    self.assertEqual(self.phase(), phase, "a new coordinator waits for a command")
+
+        start("server")
+        self.ok(self.settle(sheet, "--budget", 0, served=True))
+        kill("server", phase="registered")
+        start("settler")  # without a worker
+        self.wait_round(1)
+        kill("settler", "server", phase="begun")
+        for victim in ("worker", "server", "settler"):
+            start("settler")
+            if "worker" not in running:
+                start("worker")
+            wait_until(lambda: self.phase() == "training", 60, "a job to run")
+            # While the command stands still, its round does not end: three more jobs are to run.
+            running["settler"].send_signal(signal.SIGSTOP)
+            running[victim].kill()
+            running.pop(victim).wait()
+            self.assertEqual(self.phase(), "training", f"after the end of the {victim}")
+            if victim != "settler":
+                running.pop("settler").kill()
+            if victim == "server":
+                start("server")
+        start("settler")
+        wait_until(lambda: self.phase() == "training", 60, "a job to run")
+        running["settler"].send_signal(signal.SIGSTOP)
+        wait_until(lambda: self.phase() == "trained", 60, "the jobs to end")
+        kill("settler", "worker", "server", phase="trained")
+        self.ok(self.settle(sheet, "--max-jobs", 0, served=True))
+        start("worker")
+        kill("worker", "server", phase="ended")
+        start("worker")
+        self.finish(sheet, served=True)
+
+    def test_two_sheets_that_share_cells(self):
+        self.expected()
+        few = [claim for claim in CLAIMS if claim["id"] in ("rope-clearly", "near", "deposit")]
+        other = self.sheet(few, name="few")
+        self.ok(self.settle(other))
+        alone = self.rounds_of(1)
+        self.forget()
+        sheet = self.sheet()
+        self.server()
+        for one in (sheet, other):  # before anything is stored, so that all seeds are fresh
+            self.ok(self.settle(one, "--budget", 0, served=True))
+        self.worker()
+        settlers = [self.begin(one, served=True) for one in (other, sheet)]
+        self.assertEqual([settler.wait(self.patience) for settler in settlers], [0, 0], self.logs())
+        self.assertEqual(self.rounds_of(2), alone)
+        self.assertEqual(self.rounds_of(1), self.without_sheet(self._expected))
+        self.assertEqual(self.query("SELECT count(*) FROM v_attempts"),
+                         self.query("SELECT count(*) FROM v_jobs"), "a shared cell is trained once")
+        self.recount()
+        self.check()
+
+    @staticmethod
+    def without_sheet(settled):
+        return tuple([row[1:] for row in rows] for rows in settled)
+
+    def rounds_of(self, sheet):
+        return self.without_sheet([row for row in rows if row[0] == sheet]
+                                  for rows in self.settled())
 
 
 @unittest.skipUnless(os.environ.get("PELAB_FAULT_ROUNDS"), "takes a quarter of an hour")
