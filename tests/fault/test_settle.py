@@ -1,7 +1,7 @@
 """kill -9 of the command, the coordinator and the worker in every phase of settling, two people who
 settle one sheet, and two sheets that share cells: the rounds, the verdicts and every e-value, to
-the last digit, are those of an undisturbed run. With PELAB_FAULT_ROUNDS (`make fault`), also on the sweep of `make demo`, which
-takes a quarter of an hour."""
+the last digit, are those of an undisturbed run. With PELAB_FAULT_ROUNDS (`make fault`), also on the
+sweep of `make demo`, which takes a quarter of an hour."""
 
 import os
 import pathlib
@@ -90,7 +90,6 @@ class Settling(SettleCase, FaultCase):
         settlers = [self.begin(sheet, served=True) for _ in range(2)]
         self.assertEqual([settler.wait(self.patience) for settler in settlers], [0, 0], self.logs())
         self.finish(sheet, served=True)
-
 
     def phase(self):
         """The phase that is stored: registered, begun (no job runs), training, trained (the round
