@@ -1,11 +1,14 @@
 #include "tests/support/simulated_sheets.h"
 
 #include <algorithm>
-#include <cmath>
-#include <iterator>
-#include <span>
+#include <optional>
+#include <utility>
 
 #include "core/base/random.h"
+#include "core/claims/binding.h"
+#include "core/claims/judgement.h"
+#include "core/claims/outcomes.h"
+#include "core/claims/rounds.h"
 #include "core/stats/e_bh.h"
 #include "core/stats/e_value.h"
 #include "core/stats/seeds.h"
@@ -14,7 +17,10 @@ namespace pelab::testing_support {
 namespace {
 
 constexpr double kRate = 0.05;
-constexpr int kRoundEnds[] = {4, 8, 16, 32, 40};
+constexpr int kSeeds = 40;
+constexpr std::int64_t kSeedsOfARound = 8;
+constexpr std::size_t kNaiveLooks[] = {4, 8, 16, 32, 40};
+constexpr char kMetric[] = "test_accuracy";
 
 // Which claims are decided, and how.
 struct Decisions {
@@ -38,51 +44,77 @@ void Note(const Decisions& decisions, FalseDiscoveries& found) {
   found.at_worst = std::max(found.at_worst, found.at_end);
 }
 
-// Differences by claim and seed.
-std::vector<std::vector<double>> Differences(std::uint64_t seed) {
+using Values = std::vector<std::vector<double>>;  // of each cell, by seed
+
+Values DrawValues(std::uint64_t seed) {
   CounterRandom random(seed, "simulated sheet");
-  std::vector<std::vector<double>> differences(kSimulatedClaims);
-  for (int replicate = 0; replicate < std::end(kRoundEnds)[-1]; ++replicate) {
-    const double shared = random.Normal();
+  Values values(kSimulatedClaims + 1);
+  for (int replicate = 0; replicate < kSeeds; ++replicate) {
+    values[0].push_back(random.Normal());
     for (int claim = 0; claim < kSimulatedClaims; ++claim) {
       const int step = claim - kTrueNulls;
       const double above = step < 0 ? 0 : 1 + 2.0 * step / (kSimulatedClaims - kTrueNulls - 1);
-      differences[static_cast<std::size_t>(claim)].push_back(above + random.Normal() - shared);
+      values[static_cast<std::size_t>(claim) + 1].push_back(above + random.Normal());
     }
   }
-  return differences;
+  return values;
 }
 
-// The evidence of decided claims is frozen; it stays in the e-BH of the sheet.
-class Settler {
- public:
-  void Look(const std::vector<std::vector<double>>& differences, int seeds) {
-    for (std::size_t claim = 0; claim < kSimulatedClaims; ++claim) {
-      if (decisions_.holds[claim] || decisions_.fails[claim]) continue;
-      const auto begin = differences[claim].begin();
-      const auto above = std::count_if(begin, begin + seeds, [](double d) { return d > 0; });
-      logs_[2 * claim] = stats::LogEValue({above, seeds});
-      logs_[2 * claim + 1] = stats::LogEValue({seeds - above, seeds});
-    }
-    const stats::Rejections found = stats::EBh(logs_, kRate);
-    for (std::size_t claim = 0; claim < kSimulatedClaims; ++claim) {
-      decisions_.holds[claim] = found.rejected[2 * claim];
-      decisions_.fails[claim] = found.rejected[2 * claim + 1];
+// Cell 0 is the one that all claims share.
+claims::BoundSheet MakeSheet() {
+  claims::BoundSheet sheet;
+  sheet.sheet.false_discovery_rate = kRate;
+  sheet.sheet.max_seeds = kSeeds;
+  sheet.sheet.claims = {{.kind = claims::Kind::kAbove, .metric = kMetric}};
+  sheet.configurations.resize(kSimulatedClaims + 1);
+  for (std::size_t claim = 0; claim < kSimulatedClaims; ++claim) {
+    claims::BoundClaim bound;
+    bound.statistics = {{{.configuration = claim + 1, .weight = 1}, {.weight = -1}}};
+    bound.holds = {{.above = true}};
+    bound.fails = {{.above = false}};
+    sheet.claims.push_back(std::move(bound));
+  }
+  return sheet;
+}
+
+void AddRound(const claims::Round& round, const Values& values, claims::Outcomes& outcomes) {
+  for (const std::size_t cell : round.cells) {
+    for (std::int64_t seed = round.first_seed; seed < round.end_seed; ++seed) {
+      claims::Outcome outcome{.state = claims::Outcome::State::kDone};
+      outcome.values[kMetric] = values[cell][static_cast<std::size_t>(seed)];
+      outcomes.Set(cell, seed, std::move(outcome));
     }
   }
-  const Decisions& decisions() const { return decisions_; }
+}
 
- private:
-  std::vector<double> logs_ = std::vector<double>(2 * kSimulatedClaims);
-  Decisions decisions_;
-};
+FalseDiscoveries Settle(const Values& values) {
+  const claims::BoundSheet sheet = MakeSheet();
+  const claims::Registration registration{.slots = kSeedsOfARound * (kSimulatedClaims + 1)};
+  std::vector<claims::ClaimState> states(kSimulatedClaims);
+  claims::Outcomes outcomes;
+  FalseDiscoveries found;
+  std::optional<claims::Round> round;
+  while ((round = claims::NextRound(sheet, registration, round ? &*round : nullptr, states))) {
+    AddRound(*round, values, outcomes);
+    states = claims::Conclude(sheet, registration, *round, states, outcomes);
+    Decisions decisions;
+    for (std::size_t claim = 0; claim < kSimulatedClaims; ++claim) {
+      decisions.holds[claim] = states[claim].judgement.verdict == claims::Verdict::kHolds;
+      decisions.fails[claim] = states[claim].judgement.verdict == claims::Verdict::kFails;
+    }
+    Note(decisions, found);
+  }
+  return found;
+}
 
-void LookNaively(const std::vector<std::vector<double>>& differences, int seeds,
-                 Decisions& decisions) {
+void LookNaively(const Values& values, std::size_t seeds, Decisions& decisions) {
   for (std::size_t claim = 0; claim < kSimulatedClaims; ++claim) {
     if (decisions.holds[claim] || decisions.fails[claim]) continue;
-    const std::span values(differences[claim].data(), static_cast<std::size_t>(seeds));
-    const double mean = stats::Mean(values), half = *stats::IntervalHalfWidth(values);
+    std::vector<double> differences;
+    for (std::size_t seed = 0; seed < seeds; ++seed) {
+      differences.push_back(values[claim + 1][seed] - values[0][seed]);
+    }
+    const double mean = stats::Mean(differences), half = *stats::IntervalHalfWidth(differences);
     decisions.holds[claim] = mean - half > 0;
     decisions.fails[claim] = mean + half < 0;
   }
@@ -91,14 +123,11 @@ void LookNaively(const std::vector<std::vector<double>>& differences, int seeds,
 }  // namespace
 
 SimulatedSheet SimulateSheet(std::uint64_t seed) {
-  const std::vector<std::vector<double>> differences = Differences(seed);
-  SimulatedSheet sheet;
-  Settler settler;
+  const Values values = DrawValues(seed);
+  SimulatedSheet sheet{.settled = Settle(values)};
   Decisions naive;
-  for (const int seeds : kRoundEnds) {
-    settler.Look(differences, seeds);
-    Note(settler.decisions(), sheet.settled);
-    LookNaively(differences, seeds, naive);
+  for (const std::size_t seeds : kNaiveLooks) {
+    LookNaively(values, seeds, naive);
     Note(naive, sheet.naive);
   }
   return sheet;

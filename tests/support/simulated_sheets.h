@@ -1,5 +1,5 @@
-// Claim sheets whose truth is known, settled in rounds: how often are decided claims wrong? Pure
-// functions: thread-safe.
+// Claim sheets whose truth is known, settled by the rounds of core/claims: how often are decided
+// claims wrong? Pure functions: thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +23,9 @@ struct SimulatedSheet {
   FalseDiscoveries settled;  // by e-values and e-BH with a rate of 0.05
   FalseDiscoveries naive;    // by 95 % t intervals of the mean, looked at after every round
 };
-// Rounds end at 4, 8, 16, 32 and 40 seeds. A claim that is decided after some round stays so.
+// A sheet of e-values is looked at after every round: 1, 2, 4, 8, 16, 24, 32 and 40 seeds, of the
+// claims that are neither decided nor given up. The naive rule looks after 4, 8, 16, 32 and 40 seeds
+// of all; a claim that it has decided stays so.
 SimulatedSheet SimulateSheet(std::uint64_t seed);
 
 // The seeds that a claim alone on its sheet needs until it is decided, if its probability

@@ -1,5 +1,5 @@
 // Simulates the settling of claim sheets: how many decisions are false, whenever one looks, and how
-// many seeds a decision takes (docs/benchmarks.md). Trains nothing; takes seconds.
+// many seeds a decision takes (docs/benchmarks.md). Trains nothing; takes a minute.
 //
 //   evidence_bench [SHEETS]
 #include <cmath>
@@ -34,8 +34,8 @@ void PrintFalseDiscoveries(int sheets) {
     settled.Add(simulated.settled);
     naive.Add(simulated.naive);
   }
-  std::printf("%d sheets of %d claims, %d of them true nulls; rounds to 4, 8, 16, 32, 40 seeds\n",
-              sheets, kSimulatedClaims, kTrueNulls);
+  std::printf("%d sheets of %d claims, %d of them true nulls, of at most 40 seeds\n", sheets,
+              kSimulatedClaims, kTrueNulls);
   std::printf("%-34s %17s %11s %12s\n", "mean false discovery proportion", "at the worst look",
               "at the end", "decided");
   settled.Print("e-values and e-BH, rate 0.05");

@@ -13,7 +13,7 @@ namespace {
 
 TEST(SettlingTest, FewDecisionsAreFalseEvenAtTheWorstLook) {
   std::vector<double> settled, naive, decided;
-  for (std::uint64_t seed = 0; seed < 400; ++seed) {
+  for (std::uint64_t seed = 0; seed < 100; ++seed) {
     const SimulatedSheet sheet = SimulateSheet(seed);
     settled.push_back(sheet.settled.at_worst);
     naive.push_back(sheet.naive.at_worst);
