@@ -36,10 +36,12 @@ std::optional<std::int64_t> FirstCompleteSeed(const claims::BoundSheet& sheet,
 }
 
 void AddCosts(const claims::StoredRows& rows, JudgedSheet& judged) {
+  const claims::SlotTimes times(rows);
   for (const v1::JobRow& row : rows.jobs) {
-    if (!row.trained()) continue;
-    judged.trained += 1;
-    judged.slot_seconds += row.wall_seconds();
+    const std::optional<double> seconds = times.Of(row);
+    if (!seconds) continue;
+    judged.jobs += 1;
+    judged.slot_seconds += *seconds;
   }
 }
 

@@ -49,6 +49,13 @@ absl::StatusOr<int> Settler::Run(Coordinator& coordinator) {
   double counted = state.slot_seconds();
   for (;;) {
     if (state.has_open()) {
+      if (state.open().round().round() != paid_round_) {
+        const Cost cost = CostOfOpen(state);
+        const std::string why_not = WhyNot(cost);
+        if (!why_not.empty()) return End(coordinator, state, why_not);
+        spent_jobs_ += cost.jobs;
+        paid_round_ = state.open().round().round();
+      }
       PELAB_RETURN_IF_ERROR(FinishRound(coordinator, state));
       spent_seconds_ +=
           std::max(0.0, state.slot_seconds() - std::exchange(counted, state.slot_seconds()));
@@ -58,16 +65,16 @@ absl::StatusOr<int> Settler::Run(Coordinator& coordinator) {
       continue;
     }
     if (!state.has_next()) return End(coordinator, state, "");
-    const std::string why_not = WhyNot(state.next());
+    const Cost cost = CostOf(state.next());
+    const std::string why_not = WhyNot(cost);
     if (!why_not.empty()) {
       TellStopped(coordinator, state, why_not);
       return End(coordinator, state, why_not);
     }
-    if (state.next().jobs() > state.next().stored()) {
-      PELAB_RETURN_IF_ERROR(host_.ensure_worker());
-    }
+    if (cost.jobs > 0) PELAB_RETURN_IF_ERROR(host_.ensure_worker());
     Say(RoundText(state.next()));
-    spent_jobs_ += state.next().jobs() - state.next().stored();
+    spent_jobs_ += cost.jobs;
+    paid_round_ = state.next().round();
     counted += state.next().stored_seconds();  // others paid for these
     advance.set_begin_round(state.next().round());
     const std::int64_t before = state.sheet().ended_rounds();
@@ -89,7 +96,7 @@ absl::StatusOr<v1::Settlement> Settler::Register(Coordinator& coordinator) {
     }
     v1::AdvanceRequest request;
     request.mutable_sheet()->set_sheet(Concat(known->row().sheet_id()));
-    request.set_again(!announced_);
+    request.set_again(!announced_ && !MayNotSpend());
     return coordinator.Advance(request);
   }
   if (options_.slots == 0) PELAB_RETURN_IF_ERROR(WaitForSlots(coordinator));
@@ -160,28 +167,48 @@ void Settler::TellStopped(Coordinator& coordinator, const v1::Settlement& state,
              render::Escape(std::string(told.message()))));
 }
 
-std::string Settler::WhyNot(const v1::PlannedRound& next) const {
-  const std::int64_t jobs = next.jobs() - next.stored();
-  if (jobs == 0) return "";  // it costs nothing
+Settler::Cost Settler::CostOf(const v1::PlannedRound& next) {
+  return {.jobs = next.jobs() - next.stored(),
+          .seconds = next.expected_seconds(),
+          .of = "the next round"};
+}
+
+Settler::Cost Settler::CostOfOpen(const v1::Settlement& state) {
+  const std::int64_t jobs = state.open().open_jobs();
+  const double of_job = state.trained() > 0
+                            ? state.slot_seconds() / static_cast<double>(state.trained())
+                            : 0;
+  return {.jobs = jobs,
+          .seconds = of_job * static_cast<double>(jobs),
+          .of = Concat("the rest of round ", state.open().round().round())};
+}
+
+bool Settler::MayNotSpend() const {
   const Budget& budget = options_.budget;
-  const absl::Duration expected = absl::Seconds(next.expected_seconds());
-  if (budget.jobs && spent_jobs_ + jobs > *budget.jobs) {
-    return Concat("--max-jobs ", *budget.jobs, ": ", spent_jobs_,
-                  " were run, and the next round has ", jobs);
+  return budget.jobs == 0 || (budget.slot_time && *budget.slot_time <= absl::ZeroDuration()) ||
+         (budget.until && absl::Now() > *budget.until);
+}
+
+std::string Settler::WhyNot(const Cost& cost) const {
+  if (cost.jobs == 0) return "";
+  const Budget& budget = options_.budget;
+  const absl::Duration expected = absl::Seconds(cost.seconds);
+  if (budget.jobs && spent_jobs_ + cost.jobs > *budget.jobs) {
+    return Concat("--max-jobs ", *budget.jobs, ": ", spent_jobs_, " were run, and ", cost.of,
+                  " has ", cost.jobs);
   }
   if (budget.slot_time) {
     const absl::Duration left = *budget.slot_time - absl::Seconds(spent_seconds_);
     if (left <= absl::ZeroDuration() || expected > left) {
       return Concat("--budget ", render::FormatSeconds(absl::ToDoubleSeconds(*budget.slot_time)),
                     ": ", render::FormatSeconds(spent_seconds_), " were spent",
-                    next.expected_seconds() > 0
-                        ? Concat(", and the next round takes about ",
-                                 render::FormatSeconds(next.expected_seconds()))
-                        : "");
+                    cost.seconds > 0 ? Concat(", and ", cost.of, " takes about ",
+                                              render::FormatSeconds(cost.seconds))
+                                     : "");
     }
   }
   if (budget.until && absl::Now() + expected / static_cast<double>(slots_) > *budget.until) {
-    return "--until: the next round would not end in time";
+    return Concat("--until: ", cost.of, " would not end in time");
   }
   return "";
 }
@@ -192,7 +219,7 @@ absl::StatusOr<int> Settler::End(Coordinator& coordinator, const v1::Settlement&
                          coordinator.Sheet(Concat(state.sheet().sheet_id())));
   PELAB_ASSIGN_OR_RETURN(const JudgedSheet judged, JudgeRegistered(coordinator, sheet));
   PutVerdicts(context_, judged);
-  if (state.has_open()) {
+  if (state.has_open() && why.empty()) {
     const v1::OpenRound& open = state.open();
     Say(Concat("pelab: round ", open.round().round(), " cannot be completed: ", open.blocked_jobs(),
                " of its ", render::Counted(open.jobs(), "job"),

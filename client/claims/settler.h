@@ -14,7 +14,8 @@
 
 namespace pelab::client {
 
-// The budget of this command. A round that would not fit is not begun.
+// The budget of this command. A round that would not fit is not begun, and one that is under way is
+// left as it is.
 struct Budget {
   std::optional<absl::Duration> slot_time;
   std::optional<std::int64_t> jobs;
@@ -49,8 +50,17 @@ class Settler {
   absl::Status WaitForSlots(Coordinator& coordinator);
   void TellStopped(Coordinator& coordinator, const v1::Settlement& state, const std::string& why);
   absl::Status FinishRound(Coordinator& coordinator, v1::Settlement& state);
-  // Why the next round is not begun; empty: it is.
-  std::string WhyNot(const v1::PlannedRound& next) const;
+  // The jobs of a round that are still to run, and their slot time; 0: it is unknown.
+  struct Cost {
+    std::int64_t jobs = 0;
+    double seconds = 0;
+    std::string of;  // "the next round"
+  };
+  static Cost CostOf(const v1::PlannedRound& next);
+  static Cost CostOfOpen(const v1::Settlement& state);
+  // Why they do not fit into the budget; empty: they do.
+  std::string WhyNot(const Cost& cost) const;
+  bool MayNotSpend() const;  // the budget is for nothing at all
   void Announce(const v1::Settlement& state) const;
   void Say(const std::string& line) const;  // to people
   absl::StatusOr<int> End(Coordinator& coordinator, const v1::Settlement& state,
@@ -64,6 +74,7 @@ class Settler {
   std::int64_t slots_ = 1;
   double spent_seconds_ = 0;
   std::int64_t spent_jobs_ = 0;
+  std::int64_t paid_round_ = 0;  // whose jobs count in spent_jobs_
 };
 
 // "round 3: seed 5, 8 jobs, about 1m20s of slot time".

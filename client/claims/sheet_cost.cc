@@ -79,7 +79,7 @@ SheetCost CostOf(const claims::BoundSheet& sheet, const claims::StoredRows& rows
       const claims::Outcome& outcome = outcomes.Of(at, seed);
       if (outcome.state == claims::Outcome::State::kOpen) continue;
       ++cell.stored;
-      seconds += outcome.wall_seconds;
+      seconds += outcome.slot_seconds;
     }
     if (cell.stored > 0) {
       cell.seconds_per_seed = seconds / static_cast<double>(cell.stored);

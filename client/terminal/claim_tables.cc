@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
 #include <cstdio>
+#include <iterator>
 
 #include "absl/strings/str_split.h"
 #include "client/options/outputs.h"
@@ -125,8 +127,13 @@ std::string StandingText(const std::string& standing) {
 }
 
 // The columns about the evidence of claim `i`: e, the number of seeds that show the claim, the
-// limits of their share, and the size of what is claimed.
-constexpr const char* kEvidenceColumns[] = {"e", "seeds", "share", "mean ± t", "median"};
+// limits of their share, the size of what is claimed, and the slot time.
+constexpr const char* kEvidenceColumns[] = {"e", "seeds", "share", "mean ± t", "median", "cost"};
+// A narrower terminal has no room for the costs, which stand last.
+constexpr int kWidthForCosts = 100;
+std::size_t EvidenceColumnsIn(int width) {
+  return std::size(kEvidenceColumns) - (width < kWidthForCosts ? 1 : 0);
+}
 std::vector<std::string> EvidenceTexts(const JudgedSheet& judged, std::size_t i) {
   const Evidence& evidence = judged.evidence[i];
   const Estimate estimate = EstimateOf(evidence, Leading(evidence).side.statistic);
@@ -135,7 +142,8 @@ std::vector<std::string> EvidenceTexts(const JudgedSheet& judged, std::size_t i)
       judged.sheet.sheet.claims[judged.sheet.claims[i].claim].kind != claims::Kind::kMost;
   return {EText(std::max(evidence.e.log_holds, evidence.e.log_fails)), SeedsText(evidence),
           ShareText(evidence), sized ? MeanText(estimate) : "-",
-          sized ? MedianText(estimate) : "-"};
+          sized ? MedianText(estimate) : "-",
+          evidence.seeds.empty() ? "-" : render::FormatSeconds(evidence.slot_seconds)};
 }
 
 // The verdict of claim `i`; if it is undecided after a round, its standing takes its place.
@@ -248,7 +256,8 @@ Json RowOf(const JudgedSheet& judged, std::size_t i) {
           {"mean", render::OrNull(estimate.mean)},
           {"t_half_width", render::OrNull(estimate.t_half_width)},
           {"median_low", Finite(estimate.median.low)},
-          {"median_high", Finite(estimate.median.high)}};
+          {"median_high", Finite(estimate.median.high)},
+          {"slot_seconds", evidence.slot_seconds}};
 }
 
 // "2 claims hold", but "1 claim holds".
@@ -307,7 +316,7 @@ std::string RegistrationText(const JudgedSheet& judged) {
                    ", which was stored before; confirmatory from seed ", row.fresh_from(), " on\n");
   }
   text += Concat(render::Counted(row.ended_rounds(), "round"), ", ",
-                 render::Counted(judged.trained, "job"), ", ",
+                 render::Counted(judged.jobs, "job"), ", ",
                  render::FormatSeconds(judged.slot_seconds), " of slot time\n");
   if (row.rounds() > row.ended_rounds()) {
     text += Concat("round ", row.rounds(), " has not ended: its seeds do not count yet (pelab ",
@@ -339,7 +348,7 @@ Json RegisteredJson(const JudgedSheet& judged) {
           {"fresh_from", row.fresh_from()},
           {"slots", row.slots()},
           {"rounds", row.ended_rounds()},
-          {"jobs", judged.trained},
+          {"jobs", judged.jobs},
           {"slot_seconds", judged.slot_seconds},
           {"changed", judged.changed}};
 }
@@ -391,7 +400,7 @@ std::string WithoutSeedsText(const JudgedSheet& judged) {
 std::string Share(double rate) { return Concat(render::Shortest(100 * rate), " %"); }
 
 // What the words and numbers of the table mean.
-std::string NotesText(const JudgedSheet& judged) {
+std::string NotesText(const JudgedSheet& judged, bool costs) {
   return Concat(StandingsText(judged), ThresholdsText(judged), "at most ",
                 Share(judged.sheet.sheet.false_discovery_rate),
                 " of the decided claims are expected to be wrong, whenever one looks\n",
@@ -399,7 +408,8 @@ std::string NotesText(const JudgedSheet& judged) {
                 "tie: a seed that shows neither the claim nor its contrary\n",
                 "share: of all seeds, those that show it\n"
                 "share and median: 95 % limits, which hold whenever one looks\n"
-                "mean ± t: Student's 95 % interval, for a number of seeds that was fixed before\n");
+                "mean ± t: Student's 95 % interval, for a number of seeds that was fixed before\n",
+                costs ? "cost: slot time of all its cells, which claims can share\n" : "");
 }
 
 }  // namespace
@@ -415,11 +425,15 @@ render::Json CellJson(const experiment::Cell& cell, const claims::CellLabels::Se
 
 std::string VerdictsText(const JudgedSheet& judged, const render::Style& style) {
   std::vector<Column> columns = {{"claim", Column::Align::kLeft, true}, {"verdict"}};
-  for (const char* name : kEvidenceColumns) columns.push_back({name, Column::Align::kRight});
+  const std::size_t shown = EvidenceColumnsIn(style.width);
+  for (std::size_t at = 0; at < shown; ++at) {
+    columns.push_back({kEvidenceColumns[at], Column::Align::kRight});
+  }
   render::Table table(columns);
   for (std::size_t i = 0; i < judged.evidence.size(); ++i) {
     std::vector<std::string> row = {judged.sheet.claims[i].id, VerdictText(judged, i)};
-    for (std::string& text : EvidenceTexts(judged, i)) row.push_back(std::move(text));
+    std::vector<std::string> texts = EvidenceTexts(judged, i);
+    row.insert(row.end(), texts.begin(), texts.begin() + static_cast<std::ptrdiff_t>(shown));
     table.AddRow(row, Color(judged.judgements[i].verdict));
   }
   const claims::Sheet& sheet = judged.sheet.sheet;
@@ -428,7 +442,8 @@ std::string VerdictsText(const JudgedSheet& judged, const render::Style& style) 
           ? Concat("sheet ", judged.registered->sheet_id(), " ", sheet.name)
           : Concat("sheet ", sheet.name, " on the jobs of ", render::Escape(judged.source));
   return Concat(title, ": ", CountsText(judged.judgements), "\n", table.Render(style),
-                WithoutSeedsText(judged), NotesText(judged),
+                WithoutSeedsText(judged),
+                NotesText(judged, shown == std::size(kEvidenceColumns)),
                 judged.registered ? RegistrationText(judged) : UnregisteredText(judged));
 }
 
@@ -459,7 +474,7 @@ std::vector<std::string> VerdictColumns() {
   return {"id",       "says",    "source",       "kind",       "metric",     "verdict",
           "e_holds",  "e_fails", "threshold",    "seeds",      "eligible",   "leans_to",
           "k",        "n",       "shows",        "share_low",  "share_high", "exploratory",
-          "standing", "mean",    "t_half_width", "median_low", "median_high"};
+          "standing", "mean",    "t_half_width", "median_low", "median_high", "slot_seconds"};
 }
 
 render::Json VerdictRows(const JudgedSheet& judged) {
@@ -484,7 +499,7 @@ PaperTable VerdictsPaper(const JudgedSheet& judged) {
     table.rows.push_back(std::move(row));
   }
   const std::string notes =
-      Concat(NotesText(judged), judged.registered ? RegistrationText(judged) : "");
+      Concat(NotesText(judged, true), judged.registered ? RegistrationText(judged) : "");
   table.notes = absl::StrSplit(notes, '\n', absl::SkipEmpty());
   return table;
 }

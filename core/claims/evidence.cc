@@ -103,6 +103,7 @@ Evidence Weigh(const BoundSheet& sheet, const BoundClaim& bound, const Outcomes&
       found.eligible =
           found.eligible &&
           (!claim.eligible || IsEligible(sheet, cell, outcomes.Of(cell, seed), *claim.eligible));
+      evidence.slot_seconds += outcomes.Of(cell, seed).slot_seconds;
     }
     for (const Statistic& statistic : bound.statistics) {
       double sum = 0;

@@ -46,6 +46,9 @@ struct Evidence {
   std::vector<SideEvidence> holds;  // as BoundClaim::holds
   std::vector<SideEvidence> fails;
   EValues e;
+  // Of all its cells, also of those that other claims share: the claims of a sheet can have more
+  // together than the sheet.
+  double slot_seconds = 0;
 };
 
 std::vector<EValues> EValuesOf(std::span<const Evidence> claims);

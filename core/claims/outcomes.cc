@@ -158,6 +158,7 @@ class Builder {
       : sheet_(sheet),
         metrics_(PlainMetrics(sheet.sheet)),
         ablations_(AblationsOf(rows)),
+        times_(rows),
         without_weights_(rows.without_weights) {
     for (std::size_t i = 0; i < sheet.configurations.size(); ++i) {
       const experiment::Cell& cell = sheet.configurations[i];
@@ -192,7 +193,7 @@ class Builder {
   }
 
   Outcome OutcomeOf(std::size_t configuration, const v1::JobRow& row) const {
-    Outcome outcome{.wall_seconds = row.wall_seconds()};
+    Outcome outcome{.slot_seconds = times_.Of(row).value_or(0)};
     const bool done = row.trained() || row.state() == v1::JOB_STATE_SUCCEEDED;
     if (!done) {
       const bool diverged =
@@ -251,6 +252,7 @@ class Builder {
   const BoundSheet& sheet_;
   std::vector<Metric> metrics_;
   Ablations ablations_;
+  SlotTimes times_;
   std::unordered_map<std::string, std::size_t> positions_;  // by template
   std::map<double, results::MetricValues> epochs_to_;
   std::map<std::string, results::MetricValues> splits_;  // by metric
@@ -260,6 +262,21 @@ class Builder {
 };
 
 }  // namespace
+
+SlotTimes::SlotTimes(const StoredRows& rows) {
+  for (const v1::AttemptRow& attempt : rows.attempts) {
+    if (!attempt.has_ended_at_ms()) continue;
+    attempts_[attempt.job_id()] +=
+        static_cast<double>(attempt.ended_at_ms() - attempt.started_at_ms()) / 1000;
+  }
+}
+
+std::optional<double> SlotTimes::Of(const v1::JobRow& row) const {
+  if (row.trained()) return row.wall_seconds();
+  if (row.state() != v1::JOB_STATE_FAILED) return std::nullopt;
+  const auto found = attempts_.find(row.job_id());
+  return found == attempts_.end() ? 0 : found->second;
+}
 
 const Outcome& Outcomes::Of(std::size_t configuration, std::int64_t seed) const {
   static const Outcome open;

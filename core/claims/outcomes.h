@@ -8,6 +8,7 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -32,7 +33,7 @@ struct Outcome {
   // The analyses that are not stored yet will never be: nothing is left to make them from. Then
   // their metrics are undefined for this seed, as those of a failed job are.
   bool analyses_over = false;
-  double wall_seconds = 0;
+  double slot_seconds = 0;  // see SlotTimes
 
   // Whether the training is done, and the analysis that the metric needs is still to come.
   bool Lacks(const std::string& metric) const;
@@ -67,6 +68,17 @@ struct StoredRows {
   std::vector<v1::AttemptRow> attempts;                      // of failed jobs, or of all
   std::vector<v1::AnalysisRow> splits;                       // the analyses split_accuracy
   std::set<std::int64_t> without_weights;  // trained jobs that cannot be analysed any more
+};
+
+// The slot time of jobs: of a trained one that of its training, and of one that failed that of all
+// its attempts. Others have none yet.
+class SlotTimes {
+ public:
+  explicit SlotTimes(const StoredRows& rows);
+  std::optional<double> Of(const v1::JobRow& row) const;
+
+ private:
+  std::unordered_map<std::int64_t, double> attempts_;  // seconds, by job
 };
 
 // The outcomes of the sheet's configurations. Of several generations of a job the latest counts.

@@ -149,13 +149,13 @@ std::string ReasonOf(const v1::JobRow* row, const claims::OpenCell& cell, bool l
   }
 }
 
-// The slot time of some trained jobs.
+// The slot time of some jobs.
 struct Times {
   double seconds = 0;
   int jobs = 0;
 
-  void Add(const v1::JobRow& row) {
-    seconds += row.wall_seconds();
+  void Add(double of_job) {
+    seconds += of_job;
     jobs += 1;
   }
 };
@@ -187,7 +187,7 @@ absl::StatusOr<TimesByCell> TimesOf(db::Reader& reader, const CellsByKey& cells)
   PELAB_ASSIGN_OR_RETURN(const results::JobList jobs, Lists(reader).Jobs(filter));
   for (const v1::JobRow& row : jobs) {
     const auto cell = cells.find(row.key());
-    if (row.trained() && cell != cells.end()) times[cell->second].Add(row);
+    if (row.trained() && cell != cells.end()) times[cell->second].Add(row.wall_seconds());
   }
   return times;
 }
@@ -340,10 +340,12 @@ absl::StatusOr<v1::Settlement> ToSettlement(db::Reader& reader, const StoredShee
   for (const v1::SheetClaimRow& claim : sheet.claims) *settlement.add_claims() = claim;
   TimesByCell times;
   Times all;
+  const claims::SlotTimes slot_times(rows);
   for (const auto& [at, row] : JobRowsOf(*sheet.bound, rows)) {
-    if (!row->trained()) continue;
-    times[at.first].Add(*row);
-    all.Add(*row);
+    const std::optional<double> seconds = slot_times.Of(*row);
+    if (!seconds) continue;
+    times[at.first].Add(*seconds);
+    all.Add(*seconds);
   }
   settlement.set_trained(all.jobs);
   settlement.set_slot_seconds(all.seconds);

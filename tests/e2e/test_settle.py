@@ -336,6 +336,16 @@ class Settle(SettleCase):
         self.assertRegex(self.logs(), f"go on with: pelab settle {sheet} --db .* --cpu-slots 2 "
                                       "--threads-per-slot 1")
         self.assertEqual(self.trainers(), [])
+        # The round is left as it is by whoever may spend nothing, or less than it takes.
+        left = self.settled(), self.query("SELECT count(*) FROM v_attempts")
+        for limit, said in (("--budget", "0"), r"--budget 0.*: 0.* were spent, and the rest of "
+                            r"round \d+ takes about .*s"), (("--max-jobs", "1"), "--max-jobs 1: 0 "
+                            r"were run, and the rest of round \d+ has \d+"), (
+                            ("--until", "2020-01-01T00:00:00Z"), r"--until: the rest of round \d+ "
+                            "would not end in time"):
+            stopped = self.ok(self.settle(sheet, *limit))
+            self.assertRegex(stopped.stderr, f"stopped by {said}; settle the sheet again to go on")
+            self.assertEqual((self.settled(), self.query("SELECT count(*) FROM v_attempts")), left)
         self.ok(self.settle(sheet))
         self.recount()
 

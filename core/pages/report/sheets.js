@@ -25,6 +25,17 @@ function medianText(claim) {
   return `${limit(claim.median_low, '\u2212\u221e')} \u2026 ${limit(claim.median_high, '\u221e')}`;
 }
 
+// A property has no size: its share says it all.
+function meanText({ kind, mean, t_half_width: half }) {
+  if (kind === 'most' || !finite(mean)) return '\u2013';
+  return finite(half) ? `${signed(mean)} \u00b1 ${half.toFixed(3)}` : signed(mean);
+}
+
+function costText(seconds) {
+  if (seconds < 60) return `${Math.ceil(seconds)} s`;
+  return seconds < 3600 ? `${Math.ceil(seconds / 60)} min` : `${(seconds / 3600).toFixed(1)} h`;
+}
+
 function restsOn(sheet) {
   const { first_seed: first, fresh_from: fresh } = sheet.registered;
   if (fresh <= first)
@@ -42,9 +53,7 @@ function summary(sheet) {
   const { at_ms: at, jobs, rounds, slot_seconds: seconds } = sheet.registered;
   return `${text.visible(sheet.sheet)}: ${found.join(', ')}. Registered ${time(at)}. `
     + `${restsOn(sheet)} ${rounds} round${rounds === 1 ? '' : 's'}, ${jobs} jobs, `
-    + `${seconds < 60 ? `${Math.ceil(seconds)} s`
-      : seconds < 3600 ? `${Math.ceil(seconds / 60)} min`
-        : `${(seconds / 3600).toFixed(1)} h`} of slot time.`;
+    + `${costText(seconds)} of slot time.`;
 }
 
 function verdictsTable(sheet) {
@@ -64,12 +73,17 @@ function verdictsTable(sheet) {
         title: 'How many show what is claimed; of several parts, the weakest' },
       { key: 'share', label: 'share', kind: 'text',
         title: 'Of all seeds, those that show it; 95 % at any time' },
+      { key: 'size', label: 'mean \u00b1 t', kind: 'text',
+        title: 'Of the claim\u2019s statistic, with the 95 % interval of a fixed number of seeds' },
       { key: 'median', label: 'median', kind: 'text',
-        title: 'Of the claim\u2019s statistic, 95 % at any time' }],
+        title: 'Of the claim\u2019s statistic, 95 % at any time' },
+      { key: 'cost', label: 'cost', kind: 'text',
+        title: 'Slot time of all its cells, which claims can share' }],
     rows: sheet.claims.map((claim) => ({ ...claim, e: Math.max(claim.e_holds, claim.e_fails),
                                          standing: text.standing(claim.standing),
                                          seeds: seedsText(claim), share: shareText(claim),
-                                         median: medianText(claim) })),
+                                         size: meanText(claim), median: medianText(claim),
+                                         cost: costText(claim.slot_seconds) })),
   }, { label: `Verdicts of ${sheet.sheet}` });
 }
 

@@ -14,6 +14,7 @@ namespace pelab::client {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 // The table of a claim whose two cells differ by these accuracies in the seeds 0, 1, …
 std::string VerdictOf(const std::vector<double>& differences, int width = 200) {
@@ -25,6 +26,14 @@ std::string VerdictOf(const std::vector<double>& differences, int width = 200) {
   claims::Outcomes outcomes;
   claims::SetAccuracy(outcomes, claims::kRope, differences);
   claims::SetAccuracy(outcomes, claims::kNope, std::vector<double>(differences.size(), 0));
+  for (const std::size_t cell : {claims::kRope, claims::kNope}) {
+    for (std::size_t seed = 0; seed < differences.size(); ++seed) {
+      const auto number = static_cast<std::int64_t>(seed);
+      claims::Outcome outcome = outcomes.Of(cell, number);
+      outcome.slot_seconds = 31.25;
+      outcomes.Set(cell, number, outcome);
+    }
+  }
   judged.evidence = {claims::Weigh(judged.sheet, judged.sheet.claims[0], outcomes, 0, 40)};
   judged.judgements = claims::Judge(claims::EValuesOf(judged.evidence), 0.05);
   render::Style style;
@@ -41,6 +50,13 @@ TEST(ClaimTablesTest, WhatWouldBeZeroHasAThirdDecimal) {
   EXPECT_THAT(VerdictOf({-0.003, -0.002, -0.001}), HasSubstr("-0.002 ± 0.002 "));
   EXPECT_THAT(VerdictOf({-0.00001, -0.00001}), HasSubstr("+0.000 ± 0.000 ")) << "no -0.000";
   EXPECT_THAT(VerdictOf({0.00133}), HasSubstr("+0.001 ")) << "one seed has no interval";
+}
+
+TEST(ClaimTablesTest, CostsAreShownWhereThereIsRoom) {
+  for (const int width : {80, 99}) EXPECT_THAT(VerdictOf({1}, width), Not(HasSubstr("cost")));
+  const std::string wide = VerdictOf({1, 1}, 100);
+  EXPECT_THAT(wide, HasSubstr(" cost\n"));
+  EXPECT_THAT(wide, HasSubstr("2m05s\n")) << "four jobs of 31.25 s";
 }
 
 TEST(ClaimTablesTest, TheTableFitsAHundredColumns) {

@@ -4,8 +4,10 @@
 #include <gtest/gtest.h>
 
 #include <limits>
+#include <optional>
 #include <string>
 
+#include "core/claims/evidence.h"
 #include "core/experiment/canonical_json.h"
 #include "tests/unit/core/claims/claims_fixture.h"
 
@@ -233,6 +235,33 @@ TEST(WorstValueTest, IsTheWorstThatTheMetricCanBe) {
   EXPECT_EQ(WorstValue("epochs_to(0.9)"), std::numeric_limits<double>::infinity());
   EXPECT_EQ(WorstValue("deposit(shallow)"), std::nullopt);
   EXPECT_EQ(WorstValue("gini"), std::nullopt);
+}
+
+TEST_F(OutcomesTest, SlotTimeIsThatOfTheTrainingOrOfTheFailedAttempts) {
+  v1::JobRow trained = Job(1, 0, 0), failed = Job(2, 0, 1), queued = Job(3, 0, 2);
+  trained.set_trained(true);
+  trained.set_wall_seconds(12.5);
+  failed.set_state(v1::JOB_STATE_FAILED);
+  queued.set_state(v1::JOB_STATE_QUEUED);
+  for (const std::int64_t job : {1, 2, 2, 2}) {
+    v1::AttemptRow& attempt = rows_.attempts.emplace_back();
+    attempt.set_job_id(job);
+    attempt.set_started_at_ms(1000);
+    attempt.set_ended_at_ms(3500);
+    attempt.set_error_kind("non_finite_loss");
+  }
+  rows_.attempts.back().clear_ended_at_ms();
+  const SlotTimes times(rows_);
+  EXPECT_EQ(times.Of(trained), 12.5);
+  EXPECT_EQ(times.Of(failed), 5);
+  EXPECT_EQ(times.Of(queued), std::nullopt);
+  const Outcomes outcomes = Made({trained, failed, queued});
+  EXPECT_EQ(outcomes.Of(0, 1).state, Outcome::State::kFailed);
+  EXPECT_EQ(outcomes.Of(0, 1).slot_seconds, 5);
+  // Each claim about the cell pays for its two seeds. The third one is not complete.
+  const Evidence evidence = Weigh(sheet_, sheet_.claims.front(), outcomes, 0, 3);
+  EXPECT_EQ(evidence.e.seeds, 2);
+  EXPECT_EQ(evidence.slot_seconds, 17.5);
 }
 
 }  // namespace
