@@ -17,6 +17,7 @@
 #include "core/base/log.h"
 #include "core/base/mutex.h"
 #include "core/base/status.h"
+#include "core/claims/summary.h"
 #include "core/rpc/lock_file.h"
 #include "server/acceptor.h"
 #include "server/access/gate.h"
@@ -42,6 +43,8 @@
 #include "server/service/silent_peers.h"
 #include "server/service/sweeps_service.h"
 #include "server/service/transfer_service.h"
+#include "server/settle/settlement.h"
+#include "server/settle/sheets.h"
 #include "server/steady_poller.h"
 #include "server/stored_sweep.h"
 
@@ -216,6 +219,7 @@ struct Coordinator::Parts {
   std::vector<std::unique_ptr<Acceptor>> acceptors;
   std::unique_ptr<grpc::Server> server;
   std::optional<SteadyPoller> poller;
+  settle::Sheets sheets;                         // of the pages
   std::optional<http::Sources> sources;          // used by the pages
   std::unique_ptr<v1::Sweeps::Stub> own_sweeps;  // the pages use the same calls as every client
   std::unique_ptr<http::HttpServer> http;
@@ -233,6 +237,12 @@ http::Sources Coordinator::Parts::MakeSources(const Clock& clock) {
               },
           .workers = [this] { return AskWorkers(); },
           .demand = [this](const sched::Slot& slot) { return AskDemand(slot); },
+          .summaries = [this](db::Reader& reader, std::int64_t sheet)
+              -> absl::StatusOr<std::vector<claims::Summary>> {
+            PELAB_ASSIGN_OR_RETURN(const settle::StoredSheet stored,
+                                   sheets.Load(reader, absl::StrCat(sheet)));
+            return settle::SummariesOf(reader, stored);
+          },
           .metrics = [this] { return metrics.Text(); }};
 }
 

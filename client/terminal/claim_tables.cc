@@ -12,8 +12,8 @@
 #include "client/terminal/table.h"
 #include "core/base/strings.h"
 #include "core/claims/metric.h"
+#include "core/claims/summary.h"
 #include "core/render/text.h"
-#include "core/stats/share_sequence.h"
 
 namespace pelab::client {
 namespace {
@@ -23,6 +23,7 @@ using claims::Claim;
 using claims::Estimate;
 using claims::Evidence;
 using claims::SideEvidence;
+using claims::Summary;
 using claims::Verdict;
 using render::Column;
 using render::Json;
@@ -34,24 +35,6 @@ std::string EText(double log_e) {
   char text[32];
   std::snprintf(text, sizeof text, "%.1e", e);
   return text;
-}
-
-// Whether the seeds speak for the claim rather than against it.
-bool LeansToHold(const Evidence& evidence) { return evidence.e.log_holds >= evidence.e.log_fails; }
-
-bool IsWeaker(const SideEvidence& a, const SideEvidence& b) { return a.log_e < b.log_e; }
-
-// The side of "holds" that fewest seeds show.
-const SideEvidence& Weakest(const Evidence& evidence) {
-  return *std::min_element(evidence.holds.begin(), evidence.holds.end(), IsWeaker);
-}
-
-// The side that decides: of a claim that the seeds speak for, its weakest side; otherwise the
-// strongest side of "fails".
-const SideEvidence& Leading(const Evidence& evidence) {
-  return LeansToHold(evidence)
-             ? Weakest(evidence)
-             : *std::max_element(evidence.fails.begin(), evidence.fails.end(), IsWeaker);
 }
 
 std::string Color(Verdict verdict) {
@@ -101,16 +84,14 @@ std::string MedianText(const Estimate& estimate) {
 }
 
 // The limits of the share of seeds that show the claim.
-std::string ShareText(const Evidence& evidence) {
+std::string ShareText(const Evidence& evidence, const Summary& summary) {
   if (evidence.e.eligible == 0) return "-";
-  const stats::ShareLimits share = stats::ShareSequence(Weakest(evidence).count);
-  return Concat(render::Fixed(share.low, 2), "…", render::Fixed(share.high, 2));
+  return Concat(render::Fixed(summary.share.low, 2), "…", render::Fixed(summary.share.high, 2));
 }
 
 // The seeds that show the claim. Those that show neither it nor its contrary are named, because
 // "0 of 4" would read as a claim that fails.
-std::string SeedsText(const Evidence& evidence) {
-  const stats::SignCount shows = Weakest(evidence).count;
+std::string SeedsText(const Evidence& evidence, const stats::SignCount& shows) {
   std::string text = Concat(shows.successes, " of ", shows.trials);
   const std::int64_t left_out = evidence.e.seeds - evidence.e.eligible;
   if (evidence.e.eligible == 0 && left_out > 0) {
@@ -136,12 +117,13 @@ std::size_t EvidenceColumnsIn(int width) {
 }
 std::vector<std::string> EvidenceTexts(const JudgedSheet& judged, std::size_t i) {
   const Evidence& evidence = judged.evidence[i];
-  const Estimate estimate = EstimateOf(evidence, Leading(evidence).side.statistic);
+  const Claim& claim = judged.sheet.sheet.claims[judged.sheet.claims[i].claim];
+  const Summary summary = SummaryOf(claim.kind, evidence);
+  const Estimate& estimate = summary.estimate;
   // A property has no size: the share says it all.
-  const bool sized =
-      judged.sheet.sheet.claims[judged.sheet.claims[i].claim].kind != claims::Kind::kMost;
-  return {EText(std::max(evidence.e.log_holds, evidence.e.log_fails)), SeedsText(evidence),
-          ShareText(evidence), sized ? MeanText(estimate) : "-",
+  const bool sized = claim.kind != claims::Kind::kMost;
+  return {EText(std::max(evidence.e.log_holds, evidence.e.log_fails)), SeedsText(evidence, summary.shows),
+          ShareText(evidence, summary), sized ? MeanText(estimate) : "-",
           sized ? MedianText(estimate) : "-",
           evidence.seeds.empty() ? "-" : render::FormatSeconds(evidence.slot_seconds)};
 }
@@ -230,34 +212,20 @@ Json RowOf(const JudgedSheet& judged, std::size_t i) {
   const BoundClaim& bound = judged.sheet.claims[i];
   const Claim& claim = judged.sheet.sheet.claims[bound.claim];
   const Evidence& evidence = judged.evidence[i];
-  const SideEvidence& leading = Leading(evidence);
-  const Estimate estimate = EstimateOf(evidence, leading.side.statistic);
-  const stats::SignCount shows = Weakest(evidence).count;
-  const stats::ShareLimits share = stats::ShareSequence(shows);
-  return {{"id", bound.id},
-          {"says", claim.says},
-          {"source", claim.source},
-          {"kind", claims::NameOf(claim.kind)},
-          {"metric", claims::ValueName(claim)},
-          {"verdict", claims::NameOf(judged.judgements[i].verdict)},
-          {"e_holds", std::exp(evidence.e.log_holds)},
-          {"e_fails", std::exp(evidence.e.log_fails)},
-          {"threshold", std::exp(judged.judgements[i].log_threshold)},
-          {"seeds", evidence.e.seeds},
-          {"eligible", evidence.e.eligible},
-          {"leans_to", LeansToHold(evidence) ? "holds" : "fails"},
-          {"k", leading.count.successes},
-          {"n", leading.count.trials},
-          {"shows", shows.successes},
-          {"share_low", share.low},
-          {"share_high", share.high},
-          {"exploratory", ExploratoryOf(judged, i)},
-          {"standing", StandingOf(judged, i)},
-          {"mean", render::OrNull(estimate.mean)},
-          {"t_half_width", render::OrNull(estimate.t_half_width)},
-          {"median_low", Finite(estimate.median.low)},
-          {"median_high", Finite(estimate.median.high)},
-          {"slot_seconds", evidence.slot_seconds}};
+  Json row = {{"id", bound.id},
+              {"says", claim.says},
+              {"source", claim.source},
+              {"metric", claims::ValueName(claim)},
+              {"verdict", claims::NameOf(judged.judgements[i].verdict)},
+              {"e_holds", std::exp(evidence.e.log_holds)},
+              {"e_fails", std::exp(evidence.e.log_fails)},
+              {"threshold", std::exp(judged.judgements[i].log_threshold)},
+              {"seeds", evidence.e.seeds},
+              {"eligible", evidence.e.eligible},
+              {"exploratory", ExploratoryOf(judged, i)},
+              {"standing", StandingOf(judged, i)}};
+  row.update(claims::ToJson(SummaryOf(claim.kind, evidence)));
+  return row;
 }
 
 // "2 claims hold", but "1 claim holds".

@@ -8,6 +8,7 @@
 
 #include "absl/status/statusor.h"
 #include "core/base/clock.h"
+#include "core/claims/summary.h"
 #include "core/db/read/reader.h"
 #include "core/render/json.h"
 #include "pelab/v1/sweeps.pb.h"
@@ -27,6 +28,10 @@ struct Sources {
   // The number of jobs that wait for slots like this one, and of such slots that are free.
   // UNAVAILABLE if the scheduler does not answer in time.
   std::function<absl::StatusOr<sched::Scheduler::Demand>(const sched::Slot& slot)> demand;
+  // What the seeds of each of a sheet's claims amount to. Null: nobody knows.
+  std::function<absl::StatusOr<std::vector<claims::Summary>>(db::Reader& reader,
+                                                             std::int64_t sheet_id)>
+      summaries;
   // The text of GET /metrics. Null: there is no such page.
   std::function<std::string()> metrics;
 };

@@ -1,6 +1,8 @@
 // The JSON API: claim sheets that are settled on a sweep.
 #include <cmath>
+#include <cstddef>
 #include <cstdint>
+#include <vector>
 
 #include "core/base/strings.h"
 #include "core/db/read/all_rows.h"
@@ -14,13 +16,18 @@ namespace {
 using render::Json;
 
 // The sheet's claims after its last round that has ended.
-absl::StatusOr<Json> ClaimsOf(db::Reader& reader, std::int64_t sheet) {
+absl::StatusOr<Json> ClaimsOf(db::Reader& reader, const Sources& sources, std::int64_t sheet) {
   v1::ListSheetClaimsRequest request;
   request.mutable_sheet()->set_sheet(Concat(sheet));
   PELAB_ASSIGN_OR_RETURN(const auto rows, db::AllRows<v1::SheetClaimRow>(
                                               reader, &db::RowReader::ListSheetClaims, request));
+  std::vector<claims::Summary> summaries;
+  if (sources.summaries && !rows.empty()) {
+    // The verdicts are shown even if this version of pelab cannot read the sheet.
+    summaries = sources.summaries(reader, sheet).value_or(std::vector<claims::Summary>());
+  }
   const auto histories = results::SheetHistories(rows);
-  Json claims = Json::array();
+  Json all = Json::array();
   for (const v1::SheetClaimRow& row : rows) {
     if (row.round() != rows.back().round()) continue;
     Json claim = results::ToJson(row);
@@ -29,9 +36,12 @@ absl::StatusOr<Json> ClaimsOf(db::Reader& reader, std::int64_t sheet) {
     claim["threshold"] = std::exp(row.log_threshold());
     const auto history = histories.find(row.position());
     claim["history"] = history == histories.end() ? Json::array() : history->second;
-    claims.push_back(std::move(claim));
+    if (const auto at = static_cast<std::size_t>(row.position()); at < summaries.size()) {
+      claim.update(claims::ToJson(summaries[at]));
+    }
+    all.push_back(std::move(claim));
   }
-  return claims;
+  return all;
 }
 
 }  // namespace
@@ -47,7 +57,7 @@ absl::StatusOr<Json> Api::Claims(const std::string& id, const Query&) {
     Json sheet = results::ToJson(row);
     sheet.erase("document");  // lists have no documents
     sheet.erase("sweep_document");
-    PELAB_ASSIGN_OR_RETURN(sheet["claims"], ClaimsOf(reader_, row.sheet_id()));
+    PELAB_ASSIGN_OR_RETURN(sheet["claims"], ClaimsOf(reader_, sources_, row.sheet_id()));
     sheets.push_back(std::move(sheet));
   }
   return Json{{"sheets", std::move(sheets)}};

@@ -280,6 +280,22 @@ absl::StatusOr<claims::StoredRows> RowsOf(db::RowReader& reader, const StoredShe
   return claims::LoadOwnRows(lists, sheet.row.sweep_id(), sheet.bound->sheet);
 }
 
+absl::StatusOr<std::vector<claims::Summary>> SummariesOf(db::RowReader& reader,
+                                                         const StoredSheet& sheet) {
+  PELAB_ASSIGN_OR_RETURN(const claims::StoredRows rows, RowsOf(reader, sheet));
+  const claims::Outcomes outcomes = claims::OutcomesOf(*sheet.bound, rows);
+  const std::int64_t first = sheet.registration.first_seed;
+  std::vector<claims::Summary> summaries;
+  for (std::size_t i = 0; i < sheet.states.size(); ++i) {
+    const claims::BoundClaim& claim = sheet.bound->claims[i];
+    const std::int64_t end = first + sheet.states[i].e.seeds;
+    summaries.push_back(
+        claims::SummaryOf(sheet.bound->sheet.claims[claim.claim].kind,
+                          claims::Weigh(*sheet.bound, claim, outcomes, first, end)));
+  }
+  return summaries;
+}
+
 std::vector<store::StoredClaim> ToStore(const StoredSheet& sheet,
                                         const std::vector<claims::ClaimState>& states) {
   std::vector<store::StoredClaim> claims;

@@ -10,6 +10,7 @@
 #include "absl/status/statusor.h"
 #include "core/claims/rounds.h"
 #include "core/claims/stored_rows.h"
+#include "core/claims/summary.h"
 #include "core/db/read/reader.h"
 #include "pelab/v1/claims.pb.h"
 #include "server/store/sheet_values.h"
@@ -37,6 +38,10 @@ absl::StatusOr<StoredSheet> LoadSheet(db::RowReader& reader, v1::Sheet sheet,
 
 // The stored results of the sheet's sweep; empty if the sheet has no stored sweep.
 absl::StatusOr<claims::StoredRows> RowsOf(db::RowReader& reader, const StoredSheet& sheet);
+
+// What the seeds of each claim amount to, up to the last round that gave it seeds and has ended.
+absl::StatusOr<std::vector<claims::Summary>> SummariesOf(db::RowReader& reader,
+                                                         const StoredSheet& sheet);
 
 // The values that EndRound stores for the claims.
 std::vector<store::StoredClaim> ToStore(const StoredSheet& sheet,

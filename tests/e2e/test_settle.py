@@ -5,9 +5,11 @@ import contextlib
 import json
 import math
 import pathlib
+import re
 import subprocess
 import sys
 import unittest
+import urllib.request
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
 import browser  # noqa: E402
@@ -207,6 +209,7 @@ class Settle(SettleCase):
         self.assertEqual(rounds[0], (1,))
         self.its_standing(found, len(rounds))
         self.in_the_report(found)
+        self.on_the_pages(found)
 
     def its_standing(self, found, rounds):
         """A registered sheet is checked by its name, and how far it is is said."""
@@ -267,6 +270,33 @@ class Settle(SettleCase):
             self.assertEqual(page.evaluate("document.querySelectorAll('#claims .verdict').length"),
                              len(histories))
             self.has_a_ladder(page, found)
+
+    def on_the_pages(self, found):
+        server = self.server("--http", "127.0.0.1:0")
+        url = wait_until(lambda: re.search(r"pages on (http://\S+)/", self.logs()), 20,
+                         "the pages").group(1)
+        sweep = found["registered"]["sweep_id"]
+        with urllib.request.urlopen(f"{url}/api/v1/sweeps/{sweep}/claims", timeout=20) as answer:
+            sheet, = json.load(answer)["sheets"]
+        self.assertEqual([claim["claim"] for claim in sheet["claims"]],
+                         [claim["id"] for claim in found["claims"]])
+        names = ["kind", "verdict", "e_holds", "threshold", "leans_to", "k", "n", "shows",
+                 "share_low", "share_high", "mean", "t_half_width", "median_low", "median_high",
+                 "slot_seconds"]
+        for here, there in zip(sheet["claims"], found["claims"]):
+            self.assertEqual({name: here[name] for name in names},
+                             {name: there[name] for name in names})
+        if browser.CHROMIUM:
+            with browser.Page() as page:
+                page.open(f"{url}/sweeps/{sweep}")
+                page.wait("document.querySelector('.verdict')")
+                row = page.evaluate("document.querySelector('tr:has(.verdict)').textContent")
+                first = found["claims"][0]
+                self.assertIn(f"{first['shows']} of {first['n']}", row)
+                self.assertIn(f"{abs(first['mean']):.3f} \u00b1 ", row)
+                self.assertEqual(page.complaints(), [])
+        server.terminate()
+        server.wait(10)
 
     def has_a_ladder(self, page, found):
         """The claim for each of two fields is a chart with these as rows and columns."""

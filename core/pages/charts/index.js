@@ -16,4 +16,5 @@ export { drawSparkline } from './sparkline.js';
 export { drawTable } from './table.js';
 export { make } from './figure.js';
 export { registerLabels, registerLooks, styleOf, themeOf, onThemeChange } from './theme.js';
+export * as claims from './claims.js';
 export * as text from './text.js';

@@ -1,5 +1,6 @@
 // The page of a sweep: progress, the grid of its jobs, curves with a band over the seeds, head
 // ablations, claims.
+import * as shown from '../charts/claims.js';
 import { standing } from '../charts/text.js';
 import { card, empty, make, select, setText, throttled } from './dom.js';
 import { liveChart, loadCharts } from './charts.js';
@@ -251,18 +252,14 @@ class Claims {
                    + (confirmatory ? 'its seeds came after that.'
                      : `seeds up to ${sheet.fresh_from - 1} were stored before.`));
     const rows = sheet.claims.map((claim) => ({
-      ...claim, e: Math.max(claim.e_holds, claim.e_fails), id: claim.claim,
-      standing: standing(claim.standing)
+      ...claim, id: claim.claim, standing: standing(claim.standing), ...shown.cells(claim)
     }));
     verdicts.update({ columns: [
       { key: 'id', label: 'claim', kind: 'text' },
       { key: 'verdict', label: 'verdict', kind: 'verdict' },
       { key: 'standing', label: 'standing', kind: 'text',
         title: 'open: gets further seeds; given up: unlikely to be decided' },
-      { key: 'e', label: 'e', kind: 'number' },
-      { key: 'threshold', label: 'threshold', kind: 'number' },
-      { key: 'seeds', label: 'seeds', kind: 'count' },
-      { key: 'eligible', label: 'learned', kind: 'count' }], rows });
+      ...shown.columns], rows });
     evidence.update({ claims: rows.filter((claim) => claim.history.length) });
   }
 }

@@ -3,38 +3,7 @@
 import { data, details, grouped, paragraph, place, section, table } from './page.js';
 import { time } from './provenance.js';
 
-const { drawEvidence, drawSeedValues, drawShares, text } = globalThis.pelabCharts;
-
-const finite = (value) => Number.isFinite(value);
-const signed = (value) => `${value < 0 ? '\u2212' : '+'}${Math.abs(value).toFixed(3)}`;
-
-function seedsText(claim) {
-  const { eligible, seeds } = claim;
-  const learned = eligible < seeds ? `, ${eligible} of ${seeds} learned` : '';
-  return `${claim.shows} of ${claim.n}${learned}`;
-}
-
-function shareText({ n, share_low: low, share_high: high }) {
-  return n ? `${low.toFixed(2)} \u2026 ${high.toFixed(2)}` : '\u2013';
-}
-
-function medianText(claim) {
-  if (claim.kind === 'most' || !claim.n) return '\u2013';
-  if (!finite(claim.median_low) && !finite(claim.median_high)) return '\u2013';
-  const limit = (value, none) => (finite(value) ? signed(value) : none);
-  return `${limit(claim.median_low, '\u2212\u221e')} \u2026 ${limit(claim.median_high, '\u221e')}`;
-}
-
-// A property has no size: its share says it all.
-function meanText({ kind, mean, t_half_width: half }) {
-  if (kind === 'most' || !finite(mean)) return '\u2013';
-  return finite(half) ? `${signed(mean)} \u00b1 ${half.toFixed(3)}` : signed(mean);
-}
-
-function costText(seconds) {
-  if (seconds < 60) return `${Math.ceil(seconds)} s`;
-  return seconds < 3600 ? `${Math.ceil(seconds / 60)} min` : `${(seconds / 3600).toFixed(1)} h`;
-}
+const { claims: shown, drawEvidence, drawSeedValues, drawShares, text } = globalThis.pelabCharts;
 
 function restsOn(sheet) {
   const { first_seed: first, fresh_from: fresh } = sheet.registered;
@@ -53,7 +22,7 @@ function summary(sheet) {
   const { at_ms: at, jobs, rounds, slot_seconds: seconds } = sheet.registered;
   return `${text.visible(sheet.sheet)}: ${found.join(', ')}. Registered ${time(at)}. `
     + `${restsOn(sheet)} ${rounds} round${rounds === 1 ? '' : 's'}, ${jobs} jobs, `
-    + `${costText(seconds)} of slot time.`;
+    + `${shown.costText(seconds)} of slot time.`;
 }
 
 function verdictsTable(sheet) {
@@ -66,24 +35,9 @@ function verdictsTable(sheet) {
       { key: 'verdict', label: 'verdict', kind: 'verdict' },
       { key: 'standing', label: 'standing', kind: 'text',
         title: 'open: gets further seeds; given up: unlikely to be decided' },
-      { key: 'e', label: 'e', kind: 'number',
-        title: 'The larger of its e-values; it is decided from the threshold on' },
-      { key: 'threshold', label: 'threshold', kind: 'number' },
-      { key: 'seeds', label: 'seeds', kind: 'text',
-        title: 'How many show what is claimed; of several parts, the weakest' },
-      { key: 'share', label: 'share', kind: 'text',
-        title: 'Of all seeds, those that show it; 95 % at any time' },
-      { key: 'size', label: 'mean \u00b1 t', kind: 'text',
-        title: 'Of the claim\u2019s statistic, with the 95 % interval of a fixed number of seeds' },
-      { key: 'median', label: 'median', kind: 'text',
-        title: 'Of the claim\u2019s statistic, 95 % at any time' },
-      { key: 'cost', label: 'cost', kind: 'text',
-        title: 'Slot time of all its cells, which claims can share' }],
-    rows: sheet.claims.map((claim) => ({ ...claim, e: Math.max(claim.e_holds, claim.e_fails),
-                                         standing: text.standing(claim.standing),
-                                         seeds: seedsText(claim), share: shareText(claim),
-                                         size: meanText(claim), median: medianText(claim),
-                                         cost: costText(claim.slot_seconds) })),
+      ...shown.columns],
+    rows: sheet.claims.map((claim) => ({ ...claim, standing: text.standing(claim.standing),
+                                         ...shown.cells(claim) })),
   }, { label: `Verdicts of ${sheet.sheet}` });
 }
 
