@@ -291,6 +291,7 @@ class Settle(SettleCase):
                 page.open(f"{url}/sweeps/{sweep}")
                 page.wait("document.querySelector('.verdict')")
                 row = page.evaluate("document.querySelector('tr:has(.verdict)').textContent")
+                row = row.replace("\u00a0", " ")
                 first = found["claims"][0]
                 self.assertIn(f"{first['shows']} of {first['n']}", row)
                 self.assertIn(f"{abs(first['mean']):.3f} \u00b1 ", row)

@@ -1,5 +1,7 @@
 // The columns about the evidence of claims, for tables of verdicts.
 const finite = (value) => Number.isFinite(value);
+// One value, one line.
+const kept = (words) => words.replaceAll(' ', '\u00a0');
 const signed = (value) => `${value < 0 ? '\u2212' : '+'}${Math.abs(value).toFixed(3)}`;
 
 function seedsText({ shows, n, eligible, seeds }) {
@@ -48,6 +50,7 @@ export const columns = [
 export function cells(claim) {
   const evidence = { e: Math.max(claim.e_holds, claim.e_fails), threshold: claim.threshold };
   if (claim.n === undefined) return evidence;
-  return { ...evidence, seeds: seedsText(claim), share: shareText(claim), size: meanText(claim),
-           median: medianText(claim), cost: costText(claim.slot_seconds) };
+  return { ...evidence, seeds: kept(seedsText(claim)), share: kept(shareText(claim)),
+           size: kept(meanText(claim)), median: kept(medianText(claim)),
+           cost: kept(costText(claim.slot_seconds)) };
 }
