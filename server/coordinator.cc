@@ -219,7 +219,6 @@ struct Coordinator::Parts {
   std::vector<std::unique_ptr<Acceptor>> acceptors;
   std::unique_ptr<grpc::Server> server;
   std::optional<SteadyPoller> poller;
-  settle::Sheets sheets;                         // of the pages
   std::optional<http::Sources> sources;          // used by the pages
   std::unique_ptr<v1::Sweeps::Stub> own_sweeps;  // the pages use the same calls as every client
   std::unique_ptr<http::HttpServer> http;
@@ -240,7 +239,7 @@ http::Sources Coordinator::Parts::MakeSources(const Clock& clock) {
           .summaries = [this](db::Reader& reader, std::int64_t sheet)
               -> absl::StatusOr<std::vector<claims::Summary>> {
             PELAB_ASSIGN_OR_RETURN(const settle::StoredSheet stored,
-                                   sheets.Load(reader, absl::StrCat(sheet)));
+                                   claims.sheets().Load(reader, absl::StrCat(sheet)));
             return settle::SummariesOf(reader, stored);
           },
           .metrics = [this] { return metrics.Text(); }};

@@ -33,7 +33,7 @@ struct JudgedSheet {
   std::vector<v1::SheetClaimRow> claims;  // after that round; none before the first
   // Claims whose stored results do not give the e-values of that round any more.
   std::vector<std::string> changed;
-  std::int64_t jobs = 0;  // of its sweep, that are trained or failed
+  std::int64_t jobs = 0;  // of its sweep, that are trained or have diverged
   double slot_seconds = 0;
 };
 

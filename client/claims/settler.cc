@@ -44,49 +44,60 @@ absl::StatusOr<int> Settler::Run(Coordinator& coordinator) {
   PELAB_ASSIGN_OR_RETURN(v1::Settlement state, Register(coordinator));
   if (!std::exchange(announced_, true)) Announce(state);
   slots_ = std::max<std::int64_t>(1, state.sheet().slots());
-  v1::AdvanceRequest advance;
-  advance.mutable_sheet()->set_sheet(Concat(state.sheet().sheet_id()));
-  double counted = state.slot_seconds();
+  if (!counted_) counted_ = state.slot_seconds();
   for (;;) {
-    if (state.has_open()) {
-      if (state.open().round().round() != paid_round_) {
-        const Cost cost = CostOfOpen(state);
-        const std::string why_not = WhyNot(cost);
-        if (!why_not.empty()) return End(coordinator, state, why_not);
-        spent_jobs_ += cost.jobs;
-        paid_round_ = state.open().round().round();
-      }
-      PELAB_RETURN_IF_ERROR(FinishRound(coordinator, state));
-      spent_seconds_ +=
-          std::max(0.0, state.slot_seconds() - std::exchange(counted, state.slot_seconds()));
-      if (state.has_open()) return End(coordinator, state, "");
-      Say(Concat("round ", state.sheet().ended_rounds(),
-                 " ended: ", StandingText(state.claims(), file_.bound.claims.size())));
-      continue;
-    }
-    if (!state.has_next()) return End(coordinator, state, "");
-    const Cost cost = CostOf(state.next());
-    const std::string why_not = WhyNot(cost);
+    if (!state.has_open() && !state.has_next()) return End(coordinator, state, "");
+    const Cost cost = state.has_open() ? CostOfOpen(state) : CostOf(state.next());
+    const bool is_paid = state.has_open() && state.open().round().round() == paid_round_;
+    const std::string why_not = is_paid ? "" : WhyNot(cost);
     if (!why_not.empty()) {
-      TellStopped(coordinator, state, why_not);
+      if (!state.has_open()) TellStopped(coordinator, state, why_not);
       return End(coordinator, state, why_not);
     }
-    if (cost.jobs > 0) PELAB_RETURN_IF_ERROR(host_.ensure_worker());
-    Say(RoundText(state.next()));
-    spent_jobs_ += cost.jobs;
-    paid_round_ = state.next().round();
-    counted += state.next().stored_seconds();  // others paid for these
-    advance.set_begin_round(state.next().round());
-    const std::int64_t before = state.sheet().ended_rounds();
-    PELAB_ASSIGN_OR_RETURN(state, coordinator.Advance(advance));
-    if (!state.has_open() && state.sheet().ended_rounds() > before) {
-      Say(Concat("round ", state.sheet().ended_rounds(),
-                 " ended: ", StandingText(state.claims(), file_.bound.claims.size())));
+    if (state.has_open()) {
+      const std::int64_t round = state.open().round().round();
+      if (!is_paid) Pay(cost, round);
+      PELAB_RETURN_IF_ERROR(FinishRound(coordinator, state));
+      if (state.has_open() && state.open().round().round() == round) {
+        return End(coordinator, state, "");
+      }
+    } else {
+      PELAB_RETURN_IF_ERROR(Begin(coordinator, cost, state));
     }
   }
 }
 
-// Also queues again what was cancelled or failed in a round that is under way.
+void Settler::Pay(const Cost& cost, std::int64_t round) {
+  spent_jobs_ += cost.jobs;
+  paid_round_ = round;
+}
+
+void Settler::CountTime(const v1::Settlement& state) {
+  spent_seconds_ += std::max(0.0, state.slot_seconds() - *counted_);
+  counted_ = state.slot_seconds();
+}
+
+void Settler::SayEnded(const v1::Settlement& state) const {
+  Say(Concat("round ", state.sheet().ended_rounds(),
+             " ended: ", StandingText(state.claims(), file_.bound.claims.size())));
+}
+
+absl::Status Settler::Begin(Coordinator& coordinator, const Cost& cost, v1::Settlement& state) {
+  const v1::PlannedRound next = state.next();
+  if (cost.jobs > 0) PELAB_RETURN_IF_ERROR(host_.ensure_worker());
+  Say(RoundText(next));
+  v1::AdvanceRequest advance;
+  advance.mutable_sheet()->set_sheet(Concat(state.sheet().sheet_id()));
+  advance.set_begin_round(next.round());
+  advance.set_again(!std::exchange(revived_, true));
+  const std::int64_t before = state.sheet().ended_rounds();
+  PELAB_ASSIGN_OR_RETURN(state, coordinator.Advance(advance));
+  Pay(cost, next.round());
+  counted_ = *counted_ + next.stored_seconds();  // others paid for these
+  if (!state.has_open() && state.sheet().ended_rounds() > before) SayEnded(state);
+  return absl::OkStatus();
+}
+
 absl::StatusOr<v1::Settlement> Settler::Register(Coordinator& coordinator) {
   PELAB_RETURN_IF_ERROR(SendOwnFiles(file_.own_files, coordinator));
   PELAB_ASSIGN_OR_RETURN(const auto known, FindRegistered(coordinator, file_.sha256));
@@ -96,7 +107,6 @@ absl::StatusOr<v1::Settlement> Settler::Register(Coordinator& coordinator) {
     }
     v1::AdvanceRequest request;
     request.mutable_sheet()->set_sheet(Concat(known->row().sheet_id()));
-    request.set_again(!announced_ && !MayNotSpend());
     return coordinator.Advance(request);
   }
   if (options_.slots == 0) PELAB_RETURN_IF_ERROR(WaitForSlots(coordinator));
@@ -143,15 +153,29 @@ void Settler::Announce(const v1::Settlement& state) const {
   Say(text);
 }
 
+// Until it has ended, or its jobs do not come. Another command may have begun the next one then.
+// What was cancelled, or failed for a reason that is not its own, is queued again once.
 absl::Status Settler::FinishRound(Coordinator& coordinator, v1::Settlement& state) {
+  const std::int64_t round = state.open().round().round();
   v1::AdvanceRequest advance;
   advance.mutable_sheet()->set_sheet(Concat(state.sheet().sheet_id()));
-  while (state.has_open() && state.open().blocked_jobs() == 0) {
+  if (!std::exchange(revived_, true)) {
+    advance.set_again(true);
+    PELAB_ASSIGN_OR_RETURN(state, coordinator.Advance(advance));
+    advance.set_again(false);
+  }
+  const auto comes = [&] {
+    return state.has_open() && state.open().round().round() == round &&
+           state.open().blocked_jobs() == 0;
+  };
+  while (comes()) {
     PELAB_RETURN_IF_ERROR(host_.ensure_worker());
     PELAB_RETURN_IF_ERROR(host_.watch(Concat(state.sheet().sweep_id())));
     PELAB_ASSIGN_OR_RETURN(state, coordinator.Advance(advance));
-    if (state.has_open() && state.open().blocked_jobs() == 0) absl::SleepFor(limits::kRunPoll);
+    if (comes()) absl::SleepFor(limits::kRunPoll);
   }
+  CountTime(state);
+  if (!state.has_open() || state.open().round().round() != round) SayEnded(state);
   return absl::OkStatus();
 }
 
@@ -170,23 +194,16 @@ void Settler::TellStopped(Coordinator& coordinator, const v1::Settlement& state,
 Settler::Cost Settler::CostOf(const v1::PlannedRound& next) {
   return {.jobs = next.jobs() - next.stored(),
           .seconds = next.expected_seconds(),
-          .of = "the next round"};
+          .name = "the next round"};
 }
 
 Settler::Cost Settler::CostOfOpen(const v1::Settlement& state) {
   const std::int64_t jobs = state.open().open_jobs();
-  const double of_job = state.trained() > 0
-                            ? state.slot_seconds() / static_cast<double>(state.trained())
-                            : 0;
+  const double of_job =
+      state.jobs() > 0 ? state.slot_seconds() / static_cast<double>(state.jobs()) : 0;
   return {.jobs = jobs,
           .seconds = of_job * static_cast<double>(jobs),
-          .of = Concat("the rest of round ", state.open().round().round())};
-}
-
-bool Settler::MayNotSpend() const {
-  const Budget& budget = options_.budget;
-  return budget.jobs == 0 || (budget.slot_time && *budget.slot_time <= absl::ZeroDuration()) ||
-         (budget.until && absl::Now() > *budget.until);
+          .name = Concat("the rest of round ", state.open().round().round())};
 }
 
 std::string Settler::WhyNot(const Cost& cost) const {
@@ -194,7 +211,7 @@ std::string Settler::WhyNot(const Cost& cost) const {
   const Budget& budget = options_.budget;
   const absl::Duration expected = absl::Seconds(cost.seconds);
   if (budget.jobs && spent_jobs_ + cost.jobs > *budget.jobs) {
-    return Concat("--max-jobs ", *budget.jobs, ": ", spent_jobs_, " were run, and ", cost.of,
+    return Concat("--max-jobs ", *budget.jobs, ": ", spent_jobs_, " were run, and ", cost.name,
                   " has ", cost.jobs);
   }
   if (budget.slot_time) {
@@ -202,13 +219,13 @@ std::string Settler::WhyNot(const Cost& cost) const {
     if (left <= absl::ZeroDuration() || expected > left) {
       return Concat("--budget ", render::FormatSeconds(absl::ToDoubleSeconds(*budget.slot_time)),
                     ": ", render::FormatSeconds(spent_seconds_), " were spent",
-                    cost.seconds > 0 ? Concat(", and ", cost.of, " takes about ",
+                    cost.seconds > 0 ? Concat(", and ", cost.name, " takes about ",
                                               render::FormatSeconds(cost.seconds))
                                      : "");
     }
   }
   if (budget.until && absl::Now() + expected / static_cast<double>(slots_) > *budget.until) {
-    return Concat("--until: ", cost.of, " would not end in time");
+    return Concat("--until: ", cost.name, " would not end in time");
   }
   return "";
 }
@@ -219,7 +236,8 @@ absl::StatusOr<int> Settler::End(Coordinator& coordinator, const v1::Settlement&
                          coordinator.Sheet(Concat(state.sheet().sheet_id())));
   PELAB_ASSIGN_OR_RETURN(const JudgedSheet judged, JudgeRegistered(coordinator, sheet));
   PutVerdicts(context_, judged);
-  if (state.has_open() && why.empty()) {
+  if (!why.empty()) Say(Concat("stopped by ", why, "; settle the sheet again to go on"));
+  if (state.has_open() && (why.empty() || state.open().blocked_jobs() > 0)) {
     const v1::OpenRound& open = state.open();
     Say(Concat("pelab: round ", open.round().round(), " cannot be completed: ", open.blocked_jobs(),
                " of its ", render::Counted(open.jobs(), "job"),
@@ -231,7 +249,6 @@ absl::StatusOr<int> Settler::End(Coordinator& coordinator, const v1::Settlement&
     Say("settle the sheet again to queue them again");
     return kExitIncomplete;
   }
-  if (!why.empty()) Say(Concat("stopped by ", why, "; settle the sheet again to go on"));
   return kExitOk;
 }
 

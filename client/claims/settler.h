@@ -54,13 +54,16 @@ class Settler {
   struct Cost {
     std::int64_t jobs = 0;
     double seconds = 0;
-    std::string of;  // "the next round"
+    std::string name;  // "the next round"
   };
   static Cost CostOf(const v1::PlannedRound& next);
   static Cost CostOfOpen(const v1::Settlement& state);
   // Why they do not fit into the budget; empty: they do.
   std::string WhyNot(const Cost& cost) const;
-  bool MayNotSpend() const;  // the budget is for nothing at all
+  absl::Status Begin(Coordinator& coordinator, const Cost& cost, v1::Settlement& state);
+  void Pay(const Cost& cost, std::int64_t round);
+  void CountTime(const v1::Settlement& state);
+  void SayEnded(const v1::Settlement& state) const;
   void Announce(const v1::Settlement& state) const;
   void Say(const std::string& line) const;  // to people
   absl::StatusOr<int> End(Coordinator& coordinator, const v1::Settlement& state,
@@ -72,9 +75,11 @@ class Settler {
   const SettleHost host_;
   bool announced_ = false;
   std::int64_t slots_ = 1;
+  bool revived_ = false;            // what does not come by itself was queued again
+  std::optional<double> counted_;   // the sheet's slot time up to which spent_seconds_ goes
   double spent_seconds_ = 0;
   std::int64_t spent_jobs_ = 0;
-  std::int64_t paid_round_ = 0;  // whose jobs count in spent_jobs_
+  std::int64_t paid_round_ = 0;  // the last round whose jobs are in spent_jobs_
 };
 
 // "round 3: seed 5, 8 jobs, about 1m20s of slot time".

@@ -122,8 +122,10 @@ std::vector<std::string> EvidenceTexts(const JudgedSheet& judged, std::size_t i)
   const Estimate& estimate = summary.estimate;
   // A property has no size: the share says it all.
   const bool sized = claim.kind != claims::Kind::kMost;
-  return {EText(std::max(evidence.e.log_holds, evidence.e.log_fails)), SeedsText(evidence, summary.shows),
-          ShareText(evidence, summary), sized ? MeanText(estimate) : "-",
+  return {EText(std::max(evidence.e.log_holds, evidence.e.log_fails)),
+          SeedsText(evidence, summary.shows),
+          ShareText(evidence, summary),
+          sized ? MeanText(estimate) : "-",
           sized ? MedianText(estimate) : "-",
           evidence.seeds.empty() ? "-" : render::FormatSeconds(evidence.slot_seconds)};
 }
@@ -136,9 +138,6 @@ std::string VerdictText(const JudgedSheet& judged, std::size_t i) {
   if (verdict == Verdict::kUndecided) return standing;
   return Concat(claims::NameOf(verdict), standing == "open" ? ", open" : "");
 }
-
-// Infinite limits are null.
-Json Finite(double number) { return std::isfinite(number) ? Json(number) : Json(nullptr); }
 
 Json SidesJson(const std::vector<SideEvidence>& sides, const char* of) {
   Json all = Json::array();
@@ -167,14 +166,14 @@ Json StatisticsJson(const claims::BoundSheet& sheet, const claims::CellLabels& l
     }
     for (const claims::SeedEvidence& seed : evidence.seeds) {
       values.push_back(
-          {{"seed", seed.seed}, {"value", Finite(seed.values[i])}, {"eligible", seed.eligible}});
+          {{"seed", seed.seed}, {"value", render::FiniteOrNull(seed.values[i])}, {"eligible", seed.eligible}});
     }
     all.push_back({{"cells", cells},
                    {"n", estimate.n},
                    {"mean", render::OrNull(estimate.mean)},
                    {"t_half_width", render::OrNull(estimate.t_half_width)},
-                   {"median_low", Finite(estimate.median.low)},
-                   {"median_high", Finite(estimate.median.high)},
+                   {"median_low", render::FiniteOrNull(estimate.median.low)},
+                   {"median_high", render::FiniteOrNull(estimate.median.high)},
                    {"values", values}});
   }
   return all;

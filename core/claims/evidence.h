@@ -46,8 +46,8 @@ struct Evidence {
   std::vector<SideEvidence> holds;  // as BoundClaim::holds
   std::vector<SideEvidence> fails;
   EValues e;
-  // Of all its cells, also of those that other claims share: the claims of a sheet can have more
-  // together than the sheet.
+  // Over all cells of the claim. Claims that share cells each count them, so the sum over claims
+  // can exceed the sheet's.
   double slot_seconds = 0;
 };
 

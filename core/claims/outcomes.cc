@@ -174,13 +174,6 @@ class Builder {
           results::SplitValues(rows.splits, metric).value_or(results::MetricValues());
     }
     for (const v1::AnalysisRow& row : rows.splits) scored_.insert(row.job_id());
-    for (const v1::AttemptRow& attempt : rows.attempts) {  // the last one of a job decides
-      if (attempt.error_kind() == state::Name(state::ErrorKind::kNonFiniteLoss)) {
-        not_finite_.insert(attempt.job_id());
-      } else {
-        not_finite_.erase(attempt.job_id());
-      }
-    }
   }
 
   // The configuration of a row; nullopt if the sheet's sweep has none like it.
@@ -193,12 +186,11 @@ class Builder {
   }
 
   Outcome OutcomeOf(std::size_t configuration, const v1::JobRow& row) const {
-    Outcome outcome{.slot_seconds = times_.Of(row).value_or(0)};
+    const std::optional<double> seconds = times_.Of(row);
+    Outcome outcome{.slot_seconds = seconds.value_or(0)};
     const bool done = row.trained() || row.state() == v1::JOB_STATE_SUCCEEDED;
     if (!done) {
-      const bool diverged =
-          row.state() == v1::JOB_STATE_FAILED && not_finite_.count(row.job_id()) > 0;
-      if (diverged) outcome.state = Outcome::State::kFailed;
+      if (seconds) outcome.state = Outcome::State::kFailed;
       return outcome;
     }
     outcome.state = Outcome::State::kDone;
@@ -258,24 +250,26 @@ class Builder {
   std::map<std::string, results::MetricValues> splits_;  // by metric
   std::set<std::int64_t> scored_;                        // jobs that have split_accuracy
   const std::set<std::int64_t>& without_weights_;
-  std::set<std::int64_t> not_finite_;  // jobs whose last attempt had a loss that was not finite
 };
 
 }  // namespace
 
 SlotTimes::SlotTimes(const StoredRows& rows) {
   for (const v1::AttemptRow& attempt : rows.attempts) {
-    if (!attempt.has_ended_at_ms()) continue;
-    attempts_[attempt.job_id()] +=
-        static_cast<double>(attempt.ended_at_ms() - attempt.started_at_ms()) / 1000;
+    Attempts& of_job = attempts_[attempt.job_id()];
+    of_job.diverged = attempt.error_kind() == state::Name(state::ErrorKind::kNonFiniteLoss);
+    const std::int64_t ms =
+        attempt.has_ended_at_ms() ? attempt.ended_at_ms() - attempt.started_at_ms() : 0;
+    of_job.seconds += static_cast<double>(std::max<std::int64_t>(0, ms)) / 1000;
   }
 }
 
 std::optional<double> SlotTimes::Of(const v1::JobRow& row) const {
   if (row.trained()) return row.wall_seconds();
-  if (row.state() != v1::JOB_STATE_FAILED) return std::nullopt;
   const auto found = attempts_.find(row.job_id());
-  return found == attempts_.end() ? 0 : found->second;
+  const bool diverged = row.state() == v1::JOB_STATE_FAILED && found != attempts_.end() &&
+                        found->second.diverged;
+  return diverged ? std::optional(found->second.seconds) : std::nullopt;
 }
 
 const Outcome& Outcomes::Of(std::size_t configuration, std::int64_t seed) const {

@@ -70,15 +70,19 @@ struct StoredRows {
   std::set<std::int64_t> without_weights;  // trained jobs that cannot be analysed any more
 };
 
-// The slot time of jobs: of a trained one that of its training, and of one that failed that of all
-// its attempts. Others have none yet.
+// The slot time of a job that has an outcome: its training's if it is trained, and the sum of its
+// attempts' if its loss was not finite. Other jobs have none yet.
 class SlotTimes {
  public:
   explicit SlotTimes(const StoredRows& rows);
   std::optional<double> Of(const v1::JobRow& row) const;
 
  private:
-  std::unordered_map<std::int64_t, double> attempts_;  // seconds, by job
+  struct Attempts {
+    double seconds = 0;
+    bool diverged = false;  // the last one
+  };
+  std::unordered_map<std::int64_t, Attempts> attempts_;  // by job
 };
 
 // The outcomes of the sheet's configurations. Of several generations of a job the latest counts.

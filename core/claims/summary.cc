@@ -1,20 +1,13 @@
 #include "core/claims/summary.h"
 
 #include <algorithm>
-#include <cmath>
 
 #include "core/claims/metric.h"
-#include "core/render/text.h"
 
 namespace pelab::claims {
 namespace {
 
 bool IsWeaker(const SideEvidence& a, const SideEvidence& b) { return a.log_e < b.log_e; }
-
-// Infinite limits are null.
-render::Json Finite(double number) {
-  return std::isfinite(number) ? render::Json(number) : render::Json(nullptr);
-}
 
 }  // namespace
 
@@ -46,8 +39,8 @@ render::Json ToJson(const Summary& summary) {
           {"share_high", summary.share.high},
           {"mean", render::OrNull(estimate.mean)},
           {"t_half_width", render::OrNull(estimate.t_half_width)},
-          {"median_low", Finite(estimate.median.low)},
-          {"median_high", Finite(estimate.median.high)},
+          {"median_low", render::FiniteOrNull(estimate.median.low)},
+          {"median_high", render::FiniteOrNull(estimate.median.high)},
           {"slot_seconds", summary.slot_seconds}};
 }
 

@@ -1,6 +1,7 @@
 // Writes JSON and CSV. Doubles read back bit for bit. Pure functions: thread-safe.
 #pragma once
 
+#include <cmath>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
@@ -15,6 +16,11 @@ using Json = nlohmann::ordered_json;
 template <typename T>
 Json OrNull(const std::optional<T>& value) {
   return value ? Json(*value) : Json(nullptr);
+}
+
+// The number, or null if it is not finite.
+inline Json FiniteOrNull(double number) {
+  return std::isfinite(number) ? Json(number) : Json(nullptr);
 }
 
 // One JSON value and a newline, either indented for people or on one line (JSON Lines). Bytes that

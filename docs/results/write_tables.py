@@ -167,10 +167,11 @@ def tables(program):
             for sheet in pelab.sheets():
                 texts[sheet] = pelab.ask("show", sheet, "--output", "markdown")
                 settled.append(pelab.verdicts(sheet))
-                collected += [(sheet, claim) for claim in settled[-1]["claims"]
-                              if claim["source"]]
                 if grid := grids(settled[-1]):
                     texts[f"{sheet}-grid"] = grid
+    settled.sort(key=lambda sheet: sheet["registered"]["at_ms"])
+    for sheet in settled:
+        collected += [(sheet["sheet"], claim) for claim in sheet["claims"] if claim["source"]]
     texts["answers"] = answers(collected)
     texts["summary"] = summary(settled)
     return texts

@@ -2,6 +2,7 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "core/base/strings.h"
@@ -23,8 +24,10 @@ absl::StatusOr<Json> ClaimsOf(db::Reader& reader, const Sources& sources, std::i
                                               reader, &db::RowReader::ListSheetClaims, request));
   std::vector<claims::Summary> summaries;
   if (sources.summaries && !rows.empty()) {
+    auto found = sources.summaries(reader, sheet);
     // The verdicts are shown even if this version of pelab cannot read the sheet.
-    summaries = sources.summaries(reader, sheet).value_or(std::vector<claims::Summary>());
+    if (!found.ok() && !absl::IsFailedPrecondition(found.status())) return found.status();
+    if (found.ok()) summaries = *std::move(found);
   }
   const auto histories = results::SheetHistories(rows);
   Json all = Json::array();

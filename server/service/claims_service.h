@@ -39,6 +39,8 @@ class ClaimsService final : public v1::Claims::Service {
                                const v1::ListSheetClaimsRequest* request,
                                v1::ListSheetClaimsResponse* response) override;
 
+  settle::Sheets& sheets() { return sheets_; }
+
  private:
   absl::Status DoRegister(const grpc::ServerContext& context,
                           const v1::RegisterSheetRequest& request, v1::Settlement& response);

@@ -184,10 +184,15 @@ absl::StatusOr<TimesByCell> TimesOf(db::Reader& reader, const CellsByKey& cells)
   if (found.empty()) return times;
   v1::JobFilter filter;
   for (const auto& [key, job] : found) filter.add_jobs(key);
-  PELAB_ASSIGN_OR_RETURN(const results::JobList jobs, Lists(reader).Jobs(filter));
-  for (const v1::JobRow& row : jobs) {
+  claims::StoredRows rows;
+  PELAB_ASSIGN_OR_RETURN(rows.jobs, Lists(reader).Jobs(filter));
+  filter.add_states(v1::JOB_STATE_FAILED);
+  PELAB_ASSIGN_OR_RETURN(rows.attempts, Lists(reader).Attempts(filter));
+  const claims::SlotTimes slot_times(rows);
+  for (const v1::JobRow& row : rows.jobs) {
     const auto cell = cells.find(row.key());
-    if (row.trained() && cell != cells.end()) times[cell->second].Add(row.wall_seconds());
+    const std::optional<double> seconds = slot_times.Of(row);
+    if (seconds && cell != cells.end()) times[cell->second].Add(*seconds);
   }
   return times;
 }
@@ -363,7 +368,7 @@ absl::StatusOr<v1::Settlement> ToSettlement(db::Reader& reader, const StoredShee
     times[at.first].Add(*seconds);
     all.Add(*seconds);
   }
-  settlement.set_trained(all.jobs);
+  settlement.set_jobs(all.jobs);
   settlement.set_slot_seconds(all.seconds);
   if (sheet.open) return settlement;
   const auto next = claims::NextRound(*sheet.bound, sheet.registration,

@@ -68,6 +68,12 @@ class Settle(SettleCase):
                                                  "json")).stdout)
         self.assertEqual(found["rests_on"], "confirmatory")
         self.assertEqual(found["registered"]["changed"], [])
+        # Jobs that diverged cost slot time too.
+        self.assertEqual([(found["registered"]["jobs"],)],
+                         self.query("SELECT count(*) FROM v_jobs"))
+        seconds, = self.query("SELECT sum(coalesce(j.wall_seconds, (a.ended_at - a.started_at) / "
+                              "1000.0)) FROM v_jobs AS j JOIN v_attempts AS a USING (job_id)")[0]
+        self.assertAlmostEqual(found["registered"]["slot_seconds"], seconds)
         self.assertEqual({claim["id"]: claim["verdict"] for claim in found["claims"]},
                          self.verdicts())
         self.assertEqual({claim["exploratory"] for claim in found["claims"]}, {0})
@@ -369,11 +375,11 @@ class Settle(SettleCase):
         self.assertEqual(self.trainers(), [])
         # The round is left as it is by whoever may spend nothing, or less than it takes.
         left = self.settled(), self.query("SELECT count(*) FROM v_attempts")
-        for limit, said in (("--budget", "0"), r"--budget 0.*: 0.* were spent, and the rest of "
-                            r"round \d+ takes about .*s"), (("--max-jobs", "1"), "--max-jobs 1: 0 "
-                            r"were run, and the rest of round \d+ has \d+"), (
-                            ("--until", "2020-01-01T00:00:00Z"), r"--until: the rest of round \d+ "
-                            "would not end in time"):
+        rest = r"the rest of round \d+"
+        limits = {("--budget", "0"): rf"--budget 0.*: 0.* were spent, and {rest} takes about .*s",
+                  ("--max-jobs", "0"): rf"--max-jobs 0: 0 were run, and {rest} has \d+",
+                  ("--until", "2020-01-01T00:00:00Z"): rf"--until: {rest} would not end in time"}
+        for limit, said in limits.items():
             stopped = self.ok(self.settle(sheet, *limit))
             self.assertRegex(stopped.stderr, f"stopped by {said}; settle the sheet again to go on")
             self.assertEqual((self.settled(), self.query("SELECT count(*) FROM v_attempts")), left)

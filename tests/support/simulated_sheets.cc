@@ -1,6 +1,7 @@
 #include "tests/support/simulated_sheets.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <optional>
 #include <utility>
 

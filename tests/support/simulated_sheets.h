@@ -14,18 +14,18 @@ inline constexpr int kSimulatedClaims = 40;
 inline constexpr int kTrueNulls = 20;
 
 struct FalseDiscoveries {
-  // The share of false claims among the decided ones, at the round where it is largest.
+  // The share of false claims among the decided ones, at the look where it is largest.
   double at_worst = 0;
   double at_end = 0;
   int decided = 0;  // at the end
 };
 struct SimulatedSheet {
   FalseDiscoveries settled;  // by e-values and e-BH with a rate of 0.05
-  FalseDiscoveries naive;    // by 95 % t intervals of the mean, looked at after every round
+  FalseDiscoveries naive;    // by 95 % t intervals of the mean, at each look
 };
-// A sheet of e-values is looked at after every round: 1, 2, 4, 8, 16, 24, 32 and 40 seeds, of the
-// claims that are neither decided nor given up. The naive rule looks after 4, 8, 16, 32 and 40 seeds
-// of all; a claim that it has decided stays so.
+// A sheet of e-values is looked at after its rounds, of 1, 1, 2, 4, 8 and more seeds. They leave out
+// claims that are decided or given up, and grow as these become more. The naive rule looks after 4,
+// 8, 16, 32 and 40 seeds of all claims, and one that it has decided stays so.
 SimulatedSheet SimulateSheet(std::uint64_t seed);
 
 // The seeds that a claim alone on its sheet needs until it is decided, if its probability

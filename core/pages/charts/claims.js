@@ -34,15 +34,15 @@ export const columns = [
   { key: 'e', label: 'e', kind: 'number',
     title: 'The larger of its e-values; it is decided from the threshold on' },
   { key: 'threshold', label: 'threshold', kind: 'number' },
-  { key: 'seeds', label: 'seeds', kind: 'text',
+  { key: 'seeds', label: 'seeds', kind: 'words',
     title: 'How many show what is claimed; of several parts, the weakest' },
-  { key: 'share', label: 'share', kind: 'text',
+  { key: 'share', label: 'share', kind: 'words',
     title: 'Of all seeds, those that show it; 95 % at any time' },
-  { key: 'size', label: 'mean \u00b1 t', kind: 'text',
+  { key: 'size', label: 'mean \u00b1 t', kind: 'words',
     title: 'Of the claim\u2019s statistic, with the 95 % interval of a fixed number of seeds' },
-  { key: 'median', label: 'median', kind: 'text',
+  { key: 'median', label: 'median', kind: 'words',
     title: 'Of the claim\u2019s statistic, 95 % at any time' },
-  { key: 'cost', label: 'cost', kind: 'text',
+  { key: 'cost', label: 'cost', kind: 'words',
     title: 'Slot time of all its cells, which claims can share' }];
 
 // The values of these columns for one claim of `claims show --output json` or of the API, which has
@@ -50,7 +50,10 @@ export const columns = [
 export function cells(claim) {
   const evidence = { e: Math.max(claim.e_holds, claim.e_fails), threshold: claim.threshold };
   if (claim.n === undefined) return evidence;
-  return { ...evidence, seeds: kept(seedsText(claim)), share: kept(shareText(claim)),
-           size: kept(meanText(claim)), median: kept(medianText(claim)),
-           cost: kept(costText(claim.slot_seconds)) };
+  const words = (text, mean) => ({ text: kept(text), mean });
+  return { ...evidence, seeds: words(seedsText(claim), claim.n ? claim.shows / claim.n : null),
+           share: words(shareText(claim), claim.share_low),
+           size: words(meanText(claim), claim.mean),
+           median: words(medianText(claim), claim.median_low),
+           cost: words(costText(claim.slot_seconds), claim.slot_seconds) };
 }

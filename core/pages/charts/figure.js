@@ -60,8 +60,8 @@ let nextId = 0;
 
 export class Figure {
   // options: title, description (of the content, also for screen readers), name (of the saved
-  // file), height (px), left (px: the margin for the vertical axis), hidden (keys of the legend that
-  // are hidden at first).
+  // file), height (px), left (px: the margin for the vertical axis), hidden (keys of the legend
+  // that are hidden at first).
   // zoom: whether the axes can be zoomed. `paint(theme, width, hidden)` returns {traces, layout};
   // it is called again whenever the theme, the width or the hidden series change.
   constructor(element, options, { zoom, paint }) {

@@ -12,7 +12,7 @@ export function drawShares(element, data, options = {}) {
     zoom: false,
     paint: (now, theme, width) => {
       const { rows, columns, cells } = now;
-      const cell = (width - 130) / Math.max(columns.values.length, 1);
+      const cell = (width - 152) / Math.max(columns.values.length, 1);
       const each = (valueOf, none = null) => cells.map((row) => row.map((one) => (
         one ? valueOf(one) : none)));
       const limits = ({ low, high }) => `${low.toFixed(2)}\u2013${high.toFixed(2)}`;

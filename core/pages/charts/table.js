@@ -42,6 +42,7 @@ const KINDS = {
                 ` ${visible(value ?? 'not judged')}`);
     return made;
   },
+  words: (value) => make('bdi', '', value?.text ?? '–'),
   note: (value) => make('span', value?.warning ? 'warning' : 'muted', value?.text ?? ''),
 };
 
@@ -59,7 +60,7 @@ function compare(a, b) {
 // data: {columns: [{key, label, kind, title?}], rows: [{…}]}. kind: text, code, number, count,
 // percent, points, interval ({mean, half_width, n, of, missing, failed, cancelled}),
 // points_interval and mean (the same for differences and for plain numbers), verdict ("holds",
-// "fails", "undecided" …), note ({text, warning}). options: title, label (for screen readers; used
+// "fails", "undecided" …), words ({text, mean}, which sorts), note ({text, warning}). options: title, label (for screen readers; used
 // if the page has the heading), description, sortable (default true), onRow (called with the chosen
 // row).
 export function drawTable(element, data, options = {}) {

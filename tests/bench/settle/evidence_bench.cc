@@ -39,7 +39,7 @@ void PrintFalseDiscoveries(int sheets) {
   std::printf("%-34s %17s %11s %12s\n", "mean false discovery proportion", "at the worst look",
               "at the end", "decided");
   settled.Print("e-values and e-BH, rate 0.05");
-  naive.Print("95 % t interval after each round");
+  naive.Print("95 % t interval at each look");
 }
 
 void PrintSeedsUntilDecided() {

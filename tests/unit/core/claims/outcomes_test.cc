@@ -237,24 +237,27 @@ TEST(WorstValueTest, IsTheWorstThatTheMetricCanBe) {
   EXPECT_EQ(WorstValue("gini"), std::nullopt);
 }
 
-TEST_F(OutcomesTest, SlotTimeIsThatOfTheTrainingOrOfTheFailedAttempts) {
+TEST_F(OutcomesTest, SlotTimeIsThatOfTheTrainingOrOfAttemptsThatDiverged) {
   v1::JobRow trained = Job(1, 0, 0), failed = Job(2, 0, 1), queued = Job(3, 0, 2);
+  v1::JobRow again = Job(4, 0, 3);  // it ran out of memory, so it has no outcome
+  again.set_state(v1::JOB_STATE_FAILED);
   trained.set_trained(true);
   trained.set_wall_seconds(12.5);
   failed.set_state(v1::JOB_STATE_FAILED);
   queued.set_state(v1::JOB_STATE_QUEUED);
-  for (const std::int64_t job : {1, 2, 2, 2}) {
+  for (const std::int64_t job : {1, 4, 2, 2, 2}) {
     v1::AttemptRow& attempt = rows_.attempts.emplace_back();
     attempt.set_job_id(job);
     attempt.set_started_at_ms(1000);
     attempt.set_ended_at_ms(3500);
-    attempt.set_error_kind("non_finite_loss");
+    attempt.set_error_kind(job == 4 ? "out_of_memory" : "non_finite_loss");
   }
-  rows_.attempts.back().clear_ended_at_ms();
+  rows_.attempts.back().set_ended_at_ms(900);  // the clock was set back
   const SlotTimes times(rows_);
   EXPECT_EQ(times.Of(trained), 12.5);
   EXPECT_EQ(times.Of(failed), 5);
   EXPECT_EQ(times.Of(queued), std::nullopt);
+  EXPECT_EQ(times.Of(again), std::nullopt);
   const Outcomes outcomes = Made({trained, failed, queued});
   EXPECT_EQ(outcomes.Of(0, 1).state, Outcome::State::kFailed);
   EXPECT_EQ(outcomes.Of(0, 1).slot_seconds, 5);
