@@ -236,8 +236,8 @@ http::Sources Coordinator::Parts::MakeSources(const Clock& clock) {
               },
           .workers = [this] { return AskWorkers(); },
           .demand = [this](const sched::Slot& slot) { return AskDemand(slot); },
-          .summaries = [this](db::Reader& reader, std::int64_t sheet)
-              -> absl::StatusOr<std::vector<claims::Summary>> {
+          .summaries = [this](db::Reader& reader,
+                              std::int64_t sheet) -> absl::StatusOr<std::vector<claims::Summary>> {
             PELAB_ASSIGN_OR_RETURN(const settle::StoredSheet stored,
                                    claims.sheets().Load(reader, absl::StrCat(sheet)));
             return settle::SummariesOf(reader, stored);

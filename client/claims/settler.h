@@ -75,8 +75,8 @@ class Settler {
   const SettleHost host_;
   bool announced_ = false;
   std::int64_t slots_ = 1;
-  bool revived_ = false;            // what does not come by itself was queued again
-  std::optional<double> counted_;   // the sheet's slot time up to which spent_seconds_ goes
+  bool revived_ = false;           // what does not come by itself was queued again
+  std::optional<double> counted_;  // the sheet's slot time up to which spent_seconds_ goes
   double spent_seconds_ = 0;
   std::int64_t spent_jobs_ = 0;
   std::int64_t paid_round_ = 0;  // the last round whose jobs are in spent_jobs_

@@ -165,8 +165,9 @@ Json StatisticsJson(const claims::BoundSheet& sheet, const claims::CellLabels& l
       cells.back()["weight"] = term.weight;
     }
     for (const claims::SeedEvidence& seed : evidence.seeds) {
-      values.push_back(
-          {{"seed", seed.seed}, {"value", render::FiniteOrNull(seed.values[i])}, {"eligible", seed.eligible}});
+      values.push_back({{"seed", seed.seed},
+                        {"value", render::FiniteOrNull(seed.values[i])},
+                        {"eligible", seed.eligible}});
     }
     all.push_back({{"cells", cells},
                    {"n", estimate.n},
@@ -409,8 +410,7 @@ std::string VerdictsText(const JudgedSheet& judged, const render::Style& style) 
           ? Concat("sheet ", judged.registered->sheet_id(), " ", sheet.name)
           : Concat("sheet ", sheet.name, " on the jobs of ", render::Escape(judged.source));
   return Concat(title, ": ", CountsText(judged.judgements), "\n", table.Render(style),
-                WithoutSeedsText(judged),
-                NotesText(judged, shown == std::size(kEvidenceColumns)),
+                WithoutSeedsText(judged), NotesText(judged, shown == std::size(kEvidenceColumns)),
                 judged.registered ? RegistrationText(judged) : UnregisteredText(judged));
 }
 
@@ -438,9 +438,9 @@ render::Json VerdictsJson(const JudgedSheet& judged) {
 }
 
 std::vector<std::string> VerdictColumns() {
-  return {"id",       "says",    "source",       "kind",       "metric",     "verdict",
-          "e_holds",  "e_fails", "threshold",    "seeds",      "eligible",   "leans_to",
-          "k",        "n",       "shows",        "share_low",  "share_high", "exploratory",
+  return {"id",       "says",    "source",       "kind",       "metric",      "verdict",
+          "e_holds",  "e_fails", "threshold",    "seeds",      "eligible",    "leans_to",
+          "k",        "n",       "shows",        "share_low",  "share_high",  "exploratory",
           "standing", "mean",    "t_half_width", "median_low", "median_high", "slot_seconds"};
 }
 

@@ -267,8 +267,8 @@ SlotTimes::SlotTimes(const StoredRows& rows) {
 std::optional<double> SlotTimes::Of(const v1::JobRow& row) const {
   if (row.trained()) return row.wall_seconds();
   const auto found = attempts_.find(row.job_id());
-  const bool diverged = row.state() == v1::JOB_STATE_FAILED && found != attempts_.end() &&
-                        found->second.diverged;
+  const bool diverged =
+      row.state() == v1::JOB_STATE_FAILED && found != attempts_.end() && found->second.diverged;
   return diverged ? std::optional(found->second.seconds) : std::nullopt;
 }
 

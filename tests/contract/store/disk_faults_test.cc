@@ -354,8 +354,8 @@ TEST_F(DiskFaultsTest, ASyncFailsAndTheProcessIsRestarted) {
 }
 // A full disk takes nothing of a write, or a part of it: the two take turns.
 TEST_F(DiskFaultsTest, TheDiskIsFullFromEveryOddWriteUntilThereIsRoom) {
-  SweepSome({.times = 1'000'000, .kinds = FaultyVfs::kWrite, .how = Fault::kFull},
-            AtFailure::kHeal, 1, 2 * kStride);
+  SweepSome({.times = 1'000'000, .kinds = FaultyVfs::kWrite, .how = Fault::kFull}, AtFailure::kHeal,
+            1, 2 * kStride);
 }
 TEST_F(DiskFaultsTest, TheDiskFillsInTheMiddleOfEveryEvenWrite) {
   SweepSome({.kinds = FaultyVfs::kWrite, .how = Fault::kShort}, AtFailure::kGoOn, 2, 2 * kStride);
