@@ -145,7 +145,7 @@ void AddSettle(Commands& commands) {
                   "slot time that this command may spend: 3h, 90m; a round that does not fit is "
                   "not begun, nor gone on with");
   app->add_option("--max-jobs", options->max_jobs,
-                  "jobs that this command may run; of rounds, as --budget")
+                  "jobs that this command may run, those that a round under way needs included")
       ->check(CLI::Range(std::int64_t{0}, std::int64_t{1'000'000'000}))
       ->type_name("N");
   app->add_option("--until", options->until,
