@@ -1,6 +1,6 @@
 // The columns about the evidence of claims, for tables of verdicts.
 const finite = (value) => Number.isFinite(value);
-// One value, one line.
+// A value must not break into lines.
 const kept = (words) => words.replaceAll(' ', '\u00a0');
 const signed = (value) => `${value < 0 ? '\u2212' : '+'}${Math.abs(value).toFixed(3)}`;
 

@@ -60,9 +60,9 @@ function compare(a, b) {
 // data: {columns: [{key, label, kind, title?}], rows: [{…}]}. kind: text, code, number, count,
 // percent, points, interval ({mean, half_width, n, of, missing, failed, cancelled}),
 // points_interval and mean (the same for differences and for plain numbers), verdict ("holds",
-// "fails", "undecided" …), words ({text, mean}, which sorts), note ({text, warning}). options: title, label (for screen readers; used
-// if the page has the heading), description, sortable (default true), onRow (called with the chosen
-// row).
+// "fails", "undecided" …), words ({text, mean}: the text, sorted by the mean), note ({text,
+// warning}). options: title, label (for screen readers; used if the page has the heading),
+// description, sortable (default true), onRow (called with the chosen row).
 export function drawTable(element, data, options = {}) {
   const { sortable = true, onRow } = options;
   const root = make('div', 'table-block');
