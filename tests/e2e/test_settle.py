@@ -15,7 +15,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
 import browser  # noqa: E402
 import report_case  # noqa: E402
 from pelab_harness import BIN, wait_until  # noqa: E402
-from settle_case import CLAIMS, SettleCase, above, cell  # noqa: E402
+from settle_case import CLAIMS, SWEEP, SettleCase, above, cell  # noqa: E402
 
 POPULATE = BIN.parent / "tests/pelab-populate"
 FEW = [above("rope-clearly", cell("rope"), cell("nope"), 0.9),
@@ -115,6 +115,20 @@ class Settle(SettleCase):
             self.assertIn(said, wrong.stderr)
         check = self.ok(self.settle(sheet, "--dry-run"))
         self.assertIn("nothing was run", check.stdout)
+
+    def test_a_job_that_diverged_for_another_sweep_costs_nothing(self):
+        other = (SWEEP.replace("pe: [nope, rope, alibi]", "pe: nope")
+                 .replace("epochs: 2,", "epochs: 2, lr: 1000,"))
+        other = "".join(line for line in other.splitlines(keepends=True)
+                        if not line.startswith(("axes:", "exclude:")))
+        self.pelab_db("run", self.write("other.yaml", other), "--cpu-slots", 1,
+                      "--threads-per-slot", 1)
+        self.assertEqual(self.query("SELECT state FROM v_jobs"), [("failed",)])
+        result = self.ok(self.settle(self.sheet(FEW), "--no-fresh-seeds", "--max-jobs", 2))
+        self.assertIn("round 1: seed 0, 3 jobs, 1 of them stored already", result.stderr)
+        self.assertIn("stopped by --max-jobs 2: 2 were run, and the next round has 3",
+                      result.stderr)
+        self.assertEqual(self.query("SELECT count(*) FROM v_jobs"), [(3,)])
 
     def made_up(self, document=MADE_UP, *options):
         """Jobs that nobody trained, with results."""
