@@ -28,8 +28,8 @@ struct Sources {
   // The number of jobs that wait for slots like this one, and of such slots that are free.
   // UNAVAILABLE if the scheduler does not answer in time.
   std::function<absl::StatusOr<sched::Scheduler::Demand>(const sched::Slot& slot)> demand;
-  // What the seeds of each of a sheet's claims amount to. FAILED_PRECONDITION if this version of
-  // pelab refuses its document. Null: the answer leaves them out.
+  // Summarizes the seeds of each claim of a sheet. FAILED_PRECONDITION if this version of pelab
+  // refuses the sheet's document. Null: the answer has no summaries.
   std::function<absl::StatusOr<std::vector<claims::Summary>>(db::Reader& reader,
                                                              std::int64_t sheet_id)>
       summaries;

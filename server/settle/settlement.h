@@ -39,7 +39,7 @@ absl::StatusOr<StoredSheet> LoadSheet(db::RowReader& reader, v1::Sheet sheet,
 // The stored results of the sheet's sweep; empty if the sheet has no stored sweep.
 absl::StatusOr<claims::StoredRows> RowsOf(db::RowReader& reader, const StoredSheet& sheet);
 
-// What the seeds of each claim amount to, up to the last round that gave it seeds and has ended.
+// Summarizes the seeds of each claim, up to the last round that gave it seeds and has ended.
 absl::StatusOr<std::vector<claims::Summary>> SummariesOf(db::RowReader& reader,
                                                          const StoredSheet& sheet);
 

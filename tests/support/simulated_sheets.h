@@ -23,9 +23,9 @@ struct SimulatedSheet {
   FalseDiscoveries settled;  // by e-values and e-BH with a rate of 0.05
   FalseDiscoveries naive;    // by 95 % t intervals of the mean, at each look
 };
-// A sheet of e-values is looked at after its rounds, of 1, 1, 2, 4, 8 and more seeds. They leave out
-// claims that are decided or given up, and grow as these become more. The naive rule looks after 4,
-// 8, 16, 32 and 40 seeds of all claims, and one that it has decided stays so.
+// A sheet of e-values is looked at after each of its rounds. They have 1, 1, 2, 4, 8 and then more
+// seeds, and leave out claims that are decided or given up. The naive rule looks after 4, 8, 16, 32
+// and 40 seeds of all claims. A claim that it has decided stays decided.
 SimulatedSheet SimulateSheet(std::uint64_t seed);
 
 // The seeds that a claim alone on its sheet needs until it is decided, if its probability
