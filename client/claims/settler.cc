@@ -153,8 +153,8 @@ void Settler::Announce(const v1::Settlement& state) const {
   Say(text);
 }
 
-// Waits until the round has ended, or until its jobs do not come. Another command may have begun the
-// next round by then. The first call queues jobs again that were cancelled or that could not run.
+// Waits until the round has ended, or until its jobs do not come. Another command may have begun
+// the next round by then. The first call queues jobs again that were cancelled or could not run.
 absl::Status Settler::FinishRound(Coordinator& coordinator, v1::Settlement& state) {
   const std::int64_t round = state.open().round().round();
   v1::AdvanceRequest advance;
