@@ -77,7 +77,7 @@ demo:
 	$(BUILD)/bin/pelab run docs/sweeps/quick.yaml --db $(DB)
 
 test: build
-	ctest --test-dir $(BUILD) --output-on-failure -j $$(( $(JOBS) + 3 ))
+	tests/run.py $(BUILD) -j $$(( $(JOBS) + 3 ))
 
 # FAULT_ROUNDS and PELAB_FAULT_SEED may be set; a test that fails prints the seed that repeats it.
 FAULT_ROUNDS ?= 200
@@ -107,10 +107,10 @@ TSAN := pelab-server pelab-worker $(TSAN_TESTS)
 space := $(subst ,, )
 test-sanitize: build
 	cmake --preset asan && cmake --build build/asan -j $(JOBS)
-	ctest --test-dir build/asan --output-on-failure -j $$(( $(JOBS) + 1 ))
+	tests/run.py build/asan -j $$(( $(JOBS) + 1 ))
 	tests/fault/sanitized.sh build/asan $(BUILD)
 	cmake --preset tsan && cmake --build build/tsan -j $(JOBS) --target $(TSAN)
-	ctest --test-dir build/tsan --output-on-failure -j $$(( $(JOBS) + 1 )) \
+	tests/run.py build/tsan -j $$(( $(JOBS) + 1 )) \
 	  -L '$(subst $(space),|,$(TSAN_TESTS))'
 	tests/fault/sanitized.sh build/tsan $(BUILD)
 

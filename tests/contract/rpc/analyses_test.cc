@@ -255,15 +255,17 @@ TEST_F(AnalyzeTest, ARestartOfTheCoordinatorLosesNothing) {
 
 TEST_F(AnalyzeTest, WorkersThatDieCostTheAnalysisOnly) {
   coordinator_.reset();
-  options_.lease = absl::Milliseconds(500);
+  options_.lease = kShortLease;
   options_.heartbeat = absl::Milliseconds(50);
   Start();
   Analyze(OfSweep({MeanAblation()}));
   for (int i = 0; i < 5; ++i) {
     FakeWorker worker(channel_, absl::StrCat("w", i), 2);
+    std::vector<v1::HeldAttempt> held;
     for (int k = 0; k < 2; ++k) {
-      const v1::Assignment assignment = worker.AwaitAssignment();
+      const v1::Assignment assignment = worker.AwaitAssignmentWith(held);
       EXPECT_TRUE(assignment.has_weights());
+      held.push_back(Holding(assignment));
     }
     worker.Vanish();  // as with kill -9: no goodbye
   }

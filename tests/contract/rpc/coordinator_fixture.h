@@ -29,12 +29,16 @@
 
 namespace pelab {
 
-inline constexpr absl::Duration kPatience = absl::Seconds(60);  // for events that must happen
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 inline constexpr int kSlower = 10;  // how many times as long something may take
 #else
 inline constexpr int kSlower = 1;
 #endif
+// For events that must happen.
+inline constexpr absl::Duration kPatience = absl::Seconds(kSlower == 1 ? 60 : 240);
+// A lease that a test lets run out. Within it, a coordinator on a busy machine must have stored an
+// assignment and sent it.
+inline constexpr absl::Duration kShortLease = absl::Milliseconds(kSlower == 1 ? 600 : 2'400);
 
 // A small sweep with one analysis; 2 layers of 2 heads, and the examples that Script reports.
 inline std::string Document(const std::string& name, const std::string& seeds = "[0, 1]",
@@ -115,6 +119,16 @@ class FakeWorker {
   }
   v1::Assignment AwaitAssignment() {
     return Await([](const auto& m) { return m.has_assignment(); }).assignment();
+  }
+  // Meanwhile, heartbeats renew the leases of the attempts that the worker holds.
+  v1::Assignment AwaitAssignmentWith(const std::vector<v1::HeldAttempt>& held) {
+    const auto is_one = [](const v1::CoordinatorMessage& m) { return m.has_assignment(); };
+    const absl::Time deadline = absl::Now() + kPatience;
+    while (Count(is_one) == 0 && absl::Now() < deadline) {
+      Beat(held);
+      absl::SleepFor(absl::Milliseconds(20));
+    }
+    return AwaitAssignment();
   }
   v1::AssignmentPack AwaitPack() {
     return Await([](const auto& m) { return m.has_pack(); }).pack();
@@ -372,7 +386,6 @@ class CoordinatorTest : public testing::Test {
     request.mutable_header()->set_token(assignment.token());
     return request;
   }
-  // Stores `data` as a file of that attempt and returns its SHA-256.
   // The stored file with this hash.
   std::string FileOf(const std::string& sha256) {
     v1::GetArtifactRequest request;
@@ -385,6 +398,7 @@ class CoordinatorTest : public testing::Test {
     EXPECT_TRUE(reader->Finish().ok());
     return data;
   }
+  // Stores `data` as a file of that attempt and returns its SHA-256.
   std::string Put(const v1::Assignment& assignment, const std::string& data) {
     v1::PutArtifactResponse response;
     const auto context = Context();

@@ -86,7 +86,7 @@ TEST_F(CoordinatorTest, AWorkerThatComesBackWithoutItsAttemptHasLostIt) {
 
 TEST_F(CoordinatorTest, ALeaseThatIsNotRenewedCostsOneLeaseAndGoesElsewhere) {
   coordinator_.reset();
-  options_.lease = absl::Milliseconds(600);
+  options_.lease = kShortLease;
   options_.heartbeat = absl::Milliseconds(100);
   Start();
   Submit(Document("s", kOneJob, 2), "a");

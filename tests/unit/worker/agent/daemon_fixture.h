@@ -24,7 +24,7 @@
 
 namespace pelab::agent {
 
-inline constexpr absl::Duration kPatience = absl::Seconds(20);
+inline constexpr absl::Duration kPatience = absl::Seconds(60);
 
 class DaemonTest : public testing::Test {
  protected:
