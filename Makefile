@@ -77,7 +77,7 @@ demo:
 	$(BUILD)/bin/pelab run docs/sweeps/quick.yaml --db $(DB)
 
 test: build
-	tests/run.py $(BUILD) -j $$(( $(JOBS) + 3 ))
+	tests/run.py $(BUILD) -j $$(( $(JOBS) + 4 ))
 
 # FAULT_ROUNDS and PELAB_FAULT_SEED may be set; a test that fails prints the seed that repeats it.
 FAULT_ROUNDS ?= 200

@@ -379,13 +379,16 @@ class Others(TrainerCase):
                          self.run_job(document(train={"epochs": 1}))[0]["trainer"])
 
     def test_libraries_begin_once(self):
-        """A trainer that chooses other kernels of OpenBLAS restarts before LibTorch begins."""
+        """A trainer chooses other kernels of OpenBLAS before LibTorch begins, without a restart."""
         environment = {name: value for name, value in os.environ.items()
                        if name != "OPENBLAS_CORETYPE"}
         begun = subprocess.run([TRAINER, "--version"], capture_output=True, text=True, timeout=60,
-                               env={**environment, "LD_DEBUG": "files"})
+                               env={**environment, "OPENBLAS_NUM_THREADS": "1",
+                                    "LD_DEBUG": "files"})
         self.assertEqual(begun.returncode, 0)
         self.assertEqual(len(re.findall(r"calling init: .*libtorch_cpu", begun.stderr)), 1)
+        self.assertEqual(len(re.findall(r"file=libtorch_cpu\S+ .*generating link map",
+                                        begun.stderr)), 1)
 
     def test_openblas_starts_no_threads_of_its_own(self):
         """A process with threads could not be forked."""

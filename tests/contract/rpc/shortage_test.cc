@@ -158,7 +158,7 @@ TEST_F(ShortageTest, TheAddressOfHealthChecksTakesFewDescriptors) {
 }
 
 TEST_F(ShortageTest, CallsThatAreResetAtOnceMakeNoThreads) {
-  constexpr int kResets = kSlower == 1 ? 20'000 : 4'000;
+  constexpr int kResets = 5'000;
   Http2Peer peer(directory_ + "/s");
   ASSERT_TRUE(peer.connected());
   int most = 0;

@@ -368,7 +368,8 @@ TEST_F(DiskFaultsTest, ThePowerFailsAtEveryEvenOperation) {
   SweepSome({.how = Fault::kPowerLoss}, AtFailure::kGoOn, 2, 2 * kStride);
 }
 
-// For a file that is being created, and for one that is opened again with a leftover WAL.
+// For a file that is being created, and for one that is opened again with a leftover WAL. A process
+// that dies and a power failure take turns here, too.
 TEST_F(DiskFaultsTest, OpeningFailsWholeAndSucceedsLater) {
   for (const bool is_new : {true, false}) {
     FaultyVfs::Image left;
@@ -383,8 +384,10 @@ TEST_F(DiskFaultsTest, OpeningFailsWholeAndSucceedsLater) {
       left = vfs.Save();
     }
     const std::string& wanted = is_new ? contents_.front() : contents_.back();
-    for (const Fault::How how : {Fault::kIoError, Fault::kCrash, Fault::kPowerLoss}) {
+    for (const bool dies : {false, true}) {
       for (std::uint64_t at = 1;; at += kStride) {
+        const Fault::How death = at % 2 == 1 ? Fault::kCrash : Fault::kPowerLoss;
+        const Fault::How how = dies ? death : Fault::kIoError;
         SCOPED_TRACE(absl::StrCat("new ", is_new, ", fault ", how, " at ", at));
         FaultyVfs vfs(at);
         vfs.Load(left);

@@ -48,15 +48,39 @@ bool HasVariable(char** environment, const std::string& setting) {
   return false;
 }
 
-// OPENBLAS_CORETYPE and its value, if OpenBLAS should use other kernels. Empty if it should not, or
-// if it lacks the function that chooses them; then main restarts the process.
-std::string KernelsToChoose(char** environment) {
-  const auto choose = reinterpret_cast<void (*)()>(dlsym(RTLD_DEFAULT, "gotoblas_dynamic_init"));
+template <typename Function>
+Function OfOpenBlas(const char* name) {
+  return reinterpret_cast<Function>(dlsym(RTLD_DEFAULT, name));
+}
+
+// The environment with one more variable, whose text is `setting`'s.
+std::vector<char*> With(std::string& setting, char** environment) {
+  std::vector<char*> all = {setting.data()};
+  for (char** variable = environment; *variable != nullptr; ++variable) all.push_back(*variable);
+  all.push_back(nullptr);
+  return all;
+}
+
+// Lets OpenBLAS choose its kernels now, and once more with OPENBLAS_CORETYPE if they are old. It
+// keeps its choice when it begins. If it lacks these functions, main restarts the process.
+void ChooseKernels(char** environment) {
+  const auto choose = OfOpenBlas<void (*)()>("gotoblas_dynamic_init");
+  const auto forget = OfOpenBlas<void (*)()>("gotoblas_dynamic_quit");
   const char* const core = BestCore();
-  const std::string setting = std::string(kBlasKernelsVariable) + "=";
-  if (choose == nullptr || core == nullptr || HasVariable(environment, setting)) return "";
+  std::string setting = std::string(kBlasKernelsVariable) + "=";
+  if (choose == nullptr || forget == nullptr || core == nullptr ||
+      HasVariable(environment, setting)) {
+    return;
+  }
   choose();
-  return HasOldCore() ? setting + core : "";
+  if (!HasOldCore()) return;
+  forget();
+  setting += core;
+  std::vector<char*> changed = With(setting, environment);
+  char** const before = environ;
+  environ = changed.data();
+  choose();
+  environ = before;
 }
 
 // "OPENBLAS_NUM_THREADS=1" if OpenBLAS would start a thread for each core when it is loaded: an
@@ -64,7 +88,7 @@ std::string KernelsToChoose(char** environment) {
 // ConfigureDeterminism sets the number that a job has.
 std::string ThreadsToChoose(char** environment) {
   constexpr int kOwnThreads = 1;
-  const auto parallel = reinterpret_cast<int (*)()>(dlsym(RTLD_DEFAULT, "openblas_get_parallel"));
+  const auto parallel = OfOpenBlas<int (*)()>("openblas_get_parallel");
   const std::string setting = "OPENBLAS_NUM_THREADS=";
   if (parallel == nullptr || parallel() != kOwnThreads || HasVariable(environment, setting)) {
     return "";
@@ -72,24 +96,16 @@ std::string ThreadsToChoose(char** environment) {
   return setting + "1";
 }
 
-// Restarts the process before its libraries initialize themselves: LibTorch takes a third of a
-// second for that, which a restart from main would spend twice. getenv and setenv do not work yet.
-void RestartBeforeLibrariesBegin(int, char** argv, char** environment) {
-  std::string chosen[] = {KernelsToChoose(environment), ThreadsToChoose(environment)};
-  std::vector<char*> changed;
-  for (std::string& setting : chosen) {
-    if (!setting.empty()) changed.push_back(setting.data());
-  }
-  if (changed.empty()) return;
-  for (char** variable = environment; *variable != nullptr; ++variable) {
-    changed.push_back(*variable);
-  }
-  changed.push_back(nullptr);
-  execve("/proc/self/exe", argv, changed.data());
+// Runs before the libraries initialize themselves. LibTorch takes a third of a second for that,
+// which a restart from main would spend twice. getenv and setenv do not work yet.
+void PrepareOpenBlas(int, char** argv, char** environment) {
+  std::string threads = ThreadsToChoose(environment);
+  if (!threads.empty()) execve("/proc/self/exe", argv, With(threads, environment).data());
+  ChooseKernels(environment);
 }
 
-__attribute__((section(".preinit_array"), used)) void (*const restart_before_libraries_begin)(
-    int, char**, char**) = RestartBeforeLibrariesBegin;
+__attribute__((section(".preinit_array"),
+               used)) void (*const prepare_open_blas)(int, char**, char**) = PrepareOpenBlas;
 #endif
 
 }  // namespace
