@@ -120,7 +120,7 @@ class FakeWorker {
   v1::Assignment AwaitAssignment() {
     return Await([](const auto& m) { return m.has_assignment(); }).assignment();
   }
-  // Meanwhile, heartbeats renew the leases of the attempts that the worker holds.
+  // As AwaitAssignment; heartbeats renew the leases of `held` meanwhile.
   v1::Assignment AwaitAssignmentWith(const std::vector<v1::HeldAttempt>& held) {
     const auto is_one = [](const v1::CoordinatorMessage& m) { return m.has_assignment(); };
     const absl::Time deadline = absl::Now() + kPatience;

@@ -37,14 +37,14 @@ raise SystemExit(1)
 
 
 class Run(unittest.TestCase):
-    def run_tests(self, **scripts):
+    def run_tests(self, seconds=60, **scripts):
         with tempfile.TemporaryDirectory() as folder:
             lines = []
             for name, text in scripts.items():
                 path = pathlib.Path(folder) / f"{name}.py"
                 path.write_text(textwrap.dedent(text))
                 lines.append(f'add_test({name} "{sys.executable}" "{path}")\n'
-                             f'set_tests_properties({name} PROPERTIES TIMEOUT 2)\n')
+                             f'set_tests_properties({name} PROPERTIES TIMEOUT {seconds})\n')
             (pathlib.Path(folder) / "CTestTestfile.cmake").write_text("".join(lines))
             result = subprocess.run([RUN, folder, "-j2"], capture_output=True, text=True)
             return result.returncode, result.stdout
@@ -68,8 +68,8 @@ class Run(unittest.TestCase):
         self.assertNotIn("line 9.", end)
 
     def test_one_that_hangs(self):
-        status, output = self.run_tests(hangs="import time\nprint('on', flush=True)\n"
-                                              "time.sleep(60)")
+        script = "import time\nprint('on', flush=True)\ntime.sleep(60)"
+        status, output = self.run_tests(seconds=3, hangs=script)
         self.assertNotEqual(status, 0)
         self.assertIn("  on", output[output.index("hangs failed:"):])
 
