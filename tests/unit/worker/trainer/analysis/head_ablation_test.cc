@@ -310,12 +310,15 @@ TEST(HeadAblation, MeansOfSlicesLeaveOutPads) {
   }
 }
 
+// Every encoding meets half of the settings, and the next one the other half.
 TEST(HeadAblation, IsThatOfAModelWithoutTheHeadsValues) {
   const at::NoGradGuard no_grad;
   const std::vector<Setting> settings = Settings();
+  const std::size_t of_one = settings.size() / PeRegistry().size();
   for (std::size_t i = 0; i < settings.size(); ++i) {
     const Setting& setting = settings[i];
     if (setting.set.at("model.readout") == Word("mean")) continue;
+    if ((i / of_one + i % of_one) % 2 == 1) continue;
     SCOPED_TRACE(testing::Message() << setting);
     const Batch batch = RandomBatch(5, 16, 40, setting.padded);
     const TestModel model = MakeModel(setting, at::kDouble, LayersOf(i));
