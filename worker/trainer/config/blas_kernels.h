@@ -16,8 +16,8 @@ namespace pelab::trainer {
 
 inline constexpr char kBlasKernelsVariable[] = "OPENBLAS_CORETYPE";
 
-// Where OpenBLAS's choice could not be changed before main: restarts the process with
-// OPENBLAS_CORETYPE set (same process id, same descriptors). Call this first in main.
+// Restarts the process with OPENBLAS_CORETYPE set (same process id, same descriptors) if OpenBLAS
+// still has old kernels, because it lacks the functions to choose again. Call this first in main.
 void RestartWithBestBlasKernels(char** argv);
 
 }  // namespace pelab::trainer

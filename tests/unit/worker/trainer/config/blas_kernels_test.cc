@@ -11,15 +11,14 @@ namespace pelab::trainer {
 namespace {
 
 #if defined(__x86_64__)
-TEST(BlasKernels, AreThoseOfTheProcessor) {
+TEST(BlasKernels, AreNotOldOnANewProcessor) {
   using CoreName = const char* (*)();
   const auto core_name = reinterpret_cast<CoreName>(dlsym(RTLD_DEFAULT, "openblas_get_corename"));
-  const bool told = std::getenv(kBlasKernelsVariable) != nullptr;
-  if (core_name == nullptr || told || !__builtin_cpu_supports("avx2"))
-    GTEST_SKIP() << "there is nothing to choose";
+  const std::string core = core_name == nullptr ? "of another library" : core_name();
+  const bool asked_for = std::getenv(kBlasKernelsVariable) != nullptr;
   // An OpenBLAS that does not know the processor takes one of these.
   for (const char* const old : {"Prescott", "Nehalem", "Sandybridge", "Barcelona"}) {
-    EXPECT_NE(std::string(core_name()), old);
+    EXPECT_TRUE(core != old || asked_for || !__builtin_cpu_supports("avx2")) << core;
   }
 }
 #endif
