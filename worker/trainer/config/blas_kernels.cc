@@ -18,9 +18,14 @@ constexpr const char* kOldCores[] = {
     "Core2",   "Penryn",       "Dunnington", "Atom",      "Nehalem",    "Athlon",
     "Opteron", "Opteron_SSE3", "Barcelona",  "Nano",      "Sandybridge"};
 
+// Null if OpenBLAS is not loaded, or lacks the function.
+template <typename Function>
+Function OfOpenBlas(const char* name) {
+  return reinterpret_cast<Function>(dlsym(RTLD_DEFAULT, name));
+}
+
 bool HasOldCore() {
-  using CoreName = const char* (*)();
-  const auto core_name = reinterpret_cast<CoreName>(dlsym(RTLD_DEFAULT, "openblas_get_corename"));
+  const auto core_name = OfOpenBlas<const char* (*)()>("openblas_get_corename");
   if (core_name == nullptr) return false;
   for (const char* const old : kOldCores) {
     if (strcasecmp(core_name(), old) == 0) return true;
@@ -46,11 +51,6 @@ bool HasVariable(char** environment, const std::string& setting) {
     if (strncmp(*variable, setting.c_str(), setting.size()) == 0) return true;
   }
   return false;
-}
-
-template <typename Function>
-Function OfOpenBlas(const char* name) {
-  return reinterpret_cast<Function>(dlsym(RTLD_DEFAULT, name));
 }
 
 // The environment with one more variable, whose text is `setting`'s.
