@@ -37,9 +37,17 @@ Checkpointer::~Checkpointer() {
   thread_.join();
 }
 
-void Checkpointer::Begin() {
+bool Checkpointer::Begin() {
   MutexLock lock(&mutex_);
-  if (state_ == State::kIdle || state_ == State::kEnded) state_ = State::kWanted;
+  if (Busy()) return false;
+  state_ = State::kWanted;
+  return true;
+}
+
+void Checkpointer::AwaitEnd() {
+  MutexLock lock(&mutex_);
+  const auto ended = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return !Busy(); };
+  mutex_.Await(ended);
 }
 
 bool Checkpointer::TakeEnded() {

@@ -19,13 +19,18 @@ class Checkpointer {
   // Waits for the WAL checkpoint that is running.
   ~Checkpointer();
 
-  // Starts a WAL checkpoint. Does nothing while one is running. Thread-safe.
-  void Begin();
+  // Starts a WAL checkpoint, and returns true. Does nothing while one is running. Thread-safe.
+  bool Begin();
+  // Waits until no WAL checkpoint is running. Thread-safe.
+  void AwaitEnd();
   // Whether a WAL checkpoint has ended, successfully or not, since the last call. Thread-safe.
   bool TakeEnded();
 
  private:
   enum class State { kIdle, kWanted, kRunning, kEnded, kStopping };
+  bool Busy() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    return state_ == State::kWanted || state_ == State::kRunning;
+  }
   void Run();
 
   const std::string path_;

@@ -210,9 +210,13 @@ bool Store::MoveEpochs() {
 
 void Store::Checkpoint(bool truncate) { database_->Checkpoint(truncate); }
 
-void Store::BeginCheckpoint() {
+bool Store::BeginCheckpoint() {
   if (!checkpointer_) checkpointer_.emplace(path_, options_.vfs);
-  checkpointer_->Begin();
+  return checkpointer_->Begin();
+}
+
+void Store::AwaitCheckpoint() {
+  if (checkpointer_) checkpointer_->AwaitEnd();
 }
 
 bool Store::TakeCheckpointEnded() { return checkpointer_ && checkpointer_->TakeEnded(); }

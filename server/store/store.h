@@ -104,10 +104,11 @@ class Store {
 
   // Runs a WAL checkpoint; with `truncate` it also empties the WAL. Best effort.
   void Checkpoint(bool truncate);
-  // Starts a WAL checkpoint on another thread, beside the following writes. Does nothing while one
-  // is running. TakeCheckpointEnded returns true once when it has ended; after that, little is left
-  // for Checkpoint to do.
-  void BeginCheckpoint();
+  // Starts a WAL checkpoint on another thread, beside the following writes, and returns true. Does
+  // nothing while one is running; AwaitCheckpoint waits for that one. TakeCheckpointEnded returns
+  // true once when it has ended; after that, little is left for Checkpoint to do.
+  bool BeginCheckpoint();
+  void AwaitCheckpoint();
   std::int64_t WalBytes() const { return database_->WalBytes(); }
   bool TakeCheckpointEnded();
 

@@ -16,6 +16,10 @@ namespace {
 // After this pause without writes, work that nobody waits for is done.
 constexpr absl::Duration kQuiet = absl::Seconds(1);
 constexpr absl::Duration kLogFailuresEvery = absl::Seconds(30);
+// Writing waits for a WAL checkpoint that is still running when the WAL has grown by
+// `checkpoint_bytes` so many times since it began. Otherwise a disk that copies pages more slowly
+// than events come would fill up with the WAL.
+constexpr std::int64_t kMostBehind = 4;
 
 // Whether somebody cannot continue before the commit: a submission, a slice of a sweep, an attempt
 // for a free slot, or the end of an attempt, which frees a slot. Other events are frequent, and
@@ -164,17 +168,17 @@ void Writer::Commit(std::vector<Request>& batch) {
 }
 
 void Writer::CheckpointIfDue() {
-  if (store_.TakeCheckpointEnded()) {
-    store_.Checkpoint(/*truncate=*/false);  // copies the pages that were written meanwhile
-    return;
-  }
   const std::int64_t bytes = store_.WalBytes();
   // After a whole checkpoint, SQLite writes the WAL from its beginning again. A reader can prevent
   // that; then the WAL only grows.
   if (bytes < checkpointed_at_) checkpointed_at_ = 0;
-  if (bytes - checkpointed_at_ < options_.checkpoint_bytes) return;
-  store_.BeginCheckpoint();
-  checkpointed_at_ = bytes;
+  const std::int64_t grown = bytes - checkpointed_at_;
+  if (grown >= kMostBehind * options_.checkpoint_bytes) store_.AwaitCheckpoint();
+  if (store_.TakeCheckpointEnded()) {
+    store_.Checkpoint(/*truncate=*/false);  // copies the pages that were written meanwhile
+  } else if (grown >= options_.checkpoint_bytes && store_.BeginCheckpoint()) {
+    checkpointed_at_ = bytes;
+  }
 }
 
 void Writer::Run() {

@@ -265,7 +265,7 @@ class Settle(SettleCase):
                          f"pelab settle {self.folder / 'tiny-claims.yaml'} --slots 6")
         if not browser.CHROMIUM:
             return
-        with browser.Page() as page:
+        with browser.tab() as page:
             page.open(self.folder / "report.html")
             page.wait("typeof pelabReport !== 'undefined'")
             page.evaluate("pelabReport.drawAll()")
@@ -307,7 +307,7 @@ class Settle(SettleCase):
             self.assertEqual({name: here[name] for name in names},
                              {name: there[name] for name in names})
         if browser.CHROMIUM:
-            with browser.Page() as page:
+            with browser.tab() as page:
                 page.open(f"{url}/sweeps/{sweep}")
                 page.wait("document.querySelector('.verdict')")
                 row = page.evaluate("document.querySelector('tr:has(.verdict)').textContent")

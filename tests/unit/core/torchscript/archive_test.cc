@@ -42,7 +42,7 @@ class ArchiveTest : public testing::Test {
       const zip_int64_t at = zip_file_add(
           archive, entry.c_str(), zip_source_buffer(archive, text.data(), text.size(), 0), 0);
       zip_set_file_compression(archive, static_cast<zip_uint64_t>(at),
-                               deflated ? ZIP_CM_DEFLATE : ZIP_CM_STORE, 0);
+                               deflated ? ZIP_CM_DEFLATE : ZIP_CM_STORE, /*level=*/1);
     }
     EXPECT_EQ(zip_close(archive), 0);
     return Path(name);

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <stdlib.h>
 
+#include <atomic>
 #include <cstdint>
 #include <filesystem>
 #include <thread>
@@ -12,6 +13,7 @@
 #include "core/base/mutex.h"
 #include "server/store/database.h"
 #include "tests/support/events.h"
+#include "tests/support/gated_vfs.h"
 
 namespace pelab::store {
 namespace {
@@ -189,6 +191,39 @@ TEST_F(WriterTest, TheLogStaysSmallHoweverMuchIsWritten) {
   EXPECT_LT(largest, kSweeps * kBytes / 3) << "all of it would be " << kSweeps * kBytes;
   writer.Stop();
   EXPECT_EQ(StoredSweeps(), kSweeps);
+}
+
+// A disk may copy pages into the database more slowly than writes come.
+TEST_F(WriterTest, WritingWaitsForAWalCheckpointThatIsFarBehind) {
+  constexpr int kSweeps = 100;
+  constexpr std::int64_t kLimit = 64 << 10;
+  GatedVfs gate;
+  const std::string path = directory_ + "/gated.db";
+  StoreOptions options;
+  options.vfs = GatedVfs::kName;
+  const std::unique_ptr<Store> store = *Store::Open(path, options);
+  Writer writer(*store,
+                {.gather = absl::ZeroDuration(), .batch_bytes = 1, .checkpoint_bytes = kLimit});
+  gate.Shut();
+  std::atomic<std::uintmax_t> bytes = 0;
+  int answered = 0;  // used by the writing thread
+  Notification all;
+  for (int i = 0; i < kSweeps; ++i) {
+    EXPECT_TRUE(writer
+                    .Append(
+                        Sweep(absl::StrCat("t", i), 16 << 10),
+                        [&](const auto& results) {
+                          EXPECT_TRUE(results.ok());
+                          bytes = std::filesystem::file_size(path + "-wal");
+                          if (++answered == kSweeps) all.Notify();
+                        },
+                        Journal::Urgency::kBounded)
+                    .ok());
+  }
+  EXPECT_FALSE(all.WaitFor(absl::Seconds(1)));
+  EXPECT_LT(bytes, 16 * kLimit) << "all of it would be four megabytes";
+  gate.Open();
+  all.Wait();
 }
 
 // Small writes change whole pages: the WAL grows by much more than was queued.

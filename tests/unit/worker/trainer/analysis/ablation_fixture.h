@@ -5,11 +5,13 @@
 #include <ATen/core/grad_mode.h>
 
 #include <cmath>
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>
 
 #include "tests/unit/worker/trainer/model_fixture.h"
+#include "worker/trainer/analysis/head_ablation.h"
 #include "worker/trainer/analysis/replacement_values.h"
 #include "worker/trainer/task/dataset.h"
 #include "worker/trainer/train/batches.h"
@@ -17,6 +19,17 @@
 namespace pelab::trainer {
 
 inline catalog::Value Word(const char* value) { return catalog::Value(std::string(value)); }
+
+// A hygiene with a replacement: zeros (0), a mean of all examples (1), or another example's values
+// (5, the number of examples). There are six.
+struct Pair {
+  Hygiene hygiene;
+  std::int64_t replaced_by;
+};
+inline Pair PairOf(std::size_t number) {
+  constexpr std::int64_t kReplacedBy[] = {0, 1, 5};
+  return {number % 2 == 0 ? Hygiene::kClean : Hygiene::kAuthors, kReplacedBy[number % 3]};
+}
 
 // Removes a head from the weights. Zeroing its rows of W_V and b_V removes its output and leaves
 // the output projection's bias.

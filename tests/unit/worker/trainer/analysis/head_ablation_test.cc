@@ -115,17 +115,6 @@ void ExpectFanOutIsNaive(const TestModel& exact, const TestModel& single, const 
   EXPECT_EQ(different.sum().item<std::int64_t>(), 0);
 }
 
-// A hygiene with a replacement: zeros, a mean, or another example's values. There are six.
-struct Pair {
-  Hygiene hygiene;
-  std::int64_t replaced_by;
-};
-
-Pair PairOf(std::size_t number) {
-  constexpr std::int64_t kReplacedBy[] = {0, 1, 5};
-  return {number % 2 == 0 ? Hygiene::kClean : Hygiene::kAuthors, kReplacedBy[number % 3]};
-}
-
 // Every encoding meets each pair in several settings, and every setting with several encodings: the
 // pairs of an encoding's settings are those of the encoding before it, moved on by one.
 TEST(HeadAblation, FanOutIsTheNaiveWay) {
