@@ -111,7 +111,7 @@ TEST(AttentionMembersCuda, TakeEveryLength) {
 
 TEST(AttentionMembersCuda, CombineOptions) {
   std::mt19937 random(7);
-  for (unsigned seed = 0; seed < 40; ++seed) {
+  for (unsigned seed = 0; seed < 30; ++seed) {
     const Options options = RandomAttentionOptions(&random);
     const bool by_member = random() % 2 == 0;
     ExpectAsAlone(options, seed, by_member, kBeyond[random() % 2]);
@@ -121,7 +121,7 @@ TEST(AttentionMembersCuda, CombineOptions) {
 
 TEST(AttentionMembersCuda, CombineOptionsOnTensorCores) {
   std::mt19937 random(9);
-  for (unsigned seed = 0; seed < 40; ++seed) {
+  for (unsigned seed = 0; seed < 30; ++seed) {
     const Options options = RandomTensorOptions(&random);
     const bool by_member = random() % 2 == 0;
     ExpectTensorAsAlone(options, seed, by_member, kBeyond[random() % 2]);
