@@ -52,11 +52,14 @@ std::optional<double> If(bool has, double value) {
   return has ? std::optional(value) : std::nullopt;
 }
 
-// {"accuracy", "rule"}; null for a spec of another version.
+// {"accuracy", "rule", "ceiling"}, the last null if it is not known; null for a spec of another
+// version.
 Json ShortcutJson(const ReportInput& input, const results::Cell& cell) {
-  const auto shortcut = results::ShortcutOf(input.jobs, cell.jobs.front());
-  if (!shortcut) return nullptr;
-  return {{"accuracy", shortcut->accuracy}, {"rule", std::string(shortcut->rule)}};
+  const auto limits = results::LimitsOf(input.jobs, cell.jobs.front());
+  if (!limits) return nullptr;
+  return {{"accuracy", limits->shortcut.accuracy},
+          {"rule", std::string(limits->shortcut.rule)},
+          {"ceiling", render::OrNull(limits->ceiling)}};
 }
 
 Json CellJson(const ReportInput& input, const results::Cell& cell) {

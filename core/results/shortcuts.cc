@@ -14,13 +14,23 @@ namespace {
 constexpr std::size_t kMostConfigurations = 1000;  // that are read for one line
 constexpr std::size_t kShown = 4;
 
+std::string TextOf(const Limits& limits) {
+  const auto percent = [](double share, int places) {
+    return Concat(render::Fixed(100 * share, places), " %");
+  };
+  std::string text = percent(limits.shortcut.accuracy, 1);
+  if (limits.ceiling)
+    text += Concat(" of at most ", percent(*limits.ceiling, *limits.ceiling < 1 ? 1 : 0));
+  return Concat(text, " (", std::string(limits.shortcut.rule), ")");
+}
+
 }  // namespace
 
-std::optional<experiment::Shortcut> ShortcutOf(const JobList& jobs, const v1::JobRow& row) {
+std::optional<Limits> LimitsOf(const JobList& jobs, const v1::JobRow& row) {
   const std::string spec = row.spec_json().empty() ? jobs.SpecOf(row) : row.spec_json();
   const experiment::CanonicalResult read = experiment::FromCanonicalJson(spec);
   if (!read.job) return std::nullopt;
-  return experiment::BestShortcut(*read.job);
+  return Limits{experiment::BestShortcut(*read.job), experiment::BestAccuracy(*read.job)};
 }
 
 std::string ShortcutsText(const JobList& jobs) {
@@ -30,11 +40,9 @@ std::string ShortcutsText(const JobList& jobs) {
   std::set<std::string> known;
   for (const v1::JobRow& row : jobs) {
     if (!seen.insert(row.configuration_id()).second) continue;
-    const auto shortcut = ShortcutOf(jobs, row);
-    if (!shortcut) continue;
-    std::string text =
-        Concat(row.task(), " ", row.protocol(), " ", render::Fixed(100 * shortcut->accuracy, 1),
-               " % (", std::string(shortcut->rule), ")");
+    const auto limits = LimitsOf(jobs, row);
+    if (!limits) continue;
+    std::string text = Concat(row.task(), " ", row.protocol(), " ", TextOf(*limits));
     if (known.insert(text).second) texts.push_back(std::move(text));
   }
   if (texts.empty()) return "";

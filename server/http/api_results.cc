@@ -10,6 +10,7 @@
 #include "core/results/fields.h"
 #include "core/results/metrics.h"
 #include "core/results/rows.h"
+#include "core/results/shortcuts.h"
 #include "server/http/api.h"
 #include "server/http/lists.h"
 #include "server/http/log_text.h"
@@ -138,6 +139,7 @@ absl::StatusOr<Json> Api::Cells(const std::string& id, const Query& query) {
                {"columns", all.table.columns},
                {"mixed", all.table.mixed},
                {"complete", all.table.complete()},
+               {"limits", metric.ends_with("_accuracy") ? results::ShortcutsText(all.jobs) : ""},
                {"cells", std::move(cells)}};
   PELAB_RETURN_IF_ERROR(NoteUnknownValues(reader_, filter, all.jobs.size(), json));
   return json;

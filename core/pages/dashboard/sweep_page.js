@@ -290,9 +290,11 @@ export async function showSweep(main, id) {
   const place = make('div', 'grid', undefined,
                      { role: 'group', 'aria-label': 'Jobs by encoding, task and seed' });
   place.className = 'job-grid';
-  gridCard.append(place);
+  const limits = make('p', 'muted small');
+  gridCard.append(place, limits);
   main.append(gridCard);
   const [cells, jobs] = await loading;
+  setText(limits, cells.limits);
   const grid = new Grid(place, sweep.sweep_id);
   grid.build(cells, jobs);
   requestAnimationFrame(() => setTimeout(() => performance.mark('pelab-grid-drawn')));

@@ -29,6 +29,8 @@ export function resultsSection() {
     { key: 'test', label: 'test accuracy', kind: 'interval' },
     { key: 'shortcut', label: 'shortcut', kind: 'percent',
       title: 'The accuracy of the best rule that does not do the task' },
+    { key: 'ceiling', label: 'ceiling', kind: 'percent',
+      title: 'The accuracy of the best rule that does the task: some examples may be ambiguous' },
     { key: 'best', label: 'best epoch', kind: 'interval',
       title: 'The best test accuracy of any epoch' },
     { key: 'train', label: 'training accuracy', kind: 'interval' },
@@ -39,6 +41,7 @@ export function resultsSection() {
     { key: 'wall', label: 'seconds', kind: 'mean', title: 'Of a job, wall time' }];
   made.append(table({ columns, rows: data.cells.map(
     (cell) => ({ ...cell.values, test: cell.test, shortcut: cell.shortcut?.accuracy,
+                 ceiling: cell.shortcut?.ceiling,
                  best: cell.best, train: cell.train, fit: cell.fit,
                  gap: cell.gap, wall: cell.wall,
                  seeds: seedsNote(cell) })

@@ -29,9 +29,9 @@ TEST(ShortcutsTest, EachTaskAndProtocolIsNamedOnce) {
                       Row(3, "clean", "counting", 0)});
   // (70 * 25 + 2 * 300) / (70 * 625) from the length; (100 / 128 + 1) / 101 from one place.
   EXPECT_EQ(ShortcutsText(jobs),
-            "without doing the task: distance published 5.4 % (the length alone), counting clean "
-            "1.8 % (one place alone)");
-  EXPECT_NEAR(ShortcutOf(jobs, jobs.rows()[0])->accuracy, 2350.0 / 43750, 1e-12);
+            "without doing the task: distance published 5.4 % of at most 97.5 % (the length "
+            "alone), counting clean 1.8 % of at most 100 % (one place alone)");
+  EXPECT_NEAR(LimitsOf(jobs, jobs.rows()[0])->shortcut.accuracy, 2350.0 / 43750, 1e-12);
   EXPECT_EQ(ShortcutsText(JobList()), "");
 }
 
@@ -40,7 +40,7 @@ TEST(ShortcutsTest, ASpecOfAnotherVersionHasNone) {
   row.set_spec_json("{\"format\":99}");
   const JobList jobs({row});
   EXPECT_EQ(ShortcutsText(jobs), "");
-  EXPECT_FALSE(ShortcutOf(jobs, jobs.rows()[0]).has_value());
+  EXPECT_FALSE(LimitsOf(jobs, jobs.rows()[0]).has_value());
 }
 
 v1::SheetClaimRow Claim(std::int64_t round, std::int64_t position, std::int64_t seeds,

@@ -64,7 +64,11 @@ class OneToken final : public grpc::AuthMetadataProcessor {
 
 class ChannelTest : public testing::Test {
  protected:
-  void SetUp() override { unsetenv("PELAB_TOKEN"); }
+  void SetUp() override {
+    unsetenv("PELAB_TOKEN");
+    ASSERT_THAT(WriteFileAtomically(dir_ / "token", absl::StrCat(kToken, "\n")), IsOk());
+    ASSERT_THAT(WriteFileAtomically(dir_ / "other", "another-token-of-length"), IsOk());
+  }
 
   // Makes a certificate for localhost with the openssl program.
   void MakeCertificate(const std::string& certificate = "cert.pem",
@@ -91,8 +95,6 @@ class ChannelTest : public testing::Test {
     const auto process = Process::Spawn(options);
     if (!process.ok()) GTEST_SKIP() << "needs the openssl program";
     ASSERT_TRUE(const_cast<Process&>(*process).Wait().ok());
-    ASSERT_THAT(WriteFileAtomically(dir_ / "token", absl::StrCat(kToken, "\n")), IsOk());
-    ASSERT_THAT(WriteFileAtomically(dir_ / "other", "another-token-of-length"), IsOk());
   }
   // Listens on a free port of localhost and returns its address.
   Address Serve(const ServerSecurity& security) {
@@ -311,7 +313,7 @@ TEST_F(ChannelTest, ClientsRefuseToTellATokenInPlain) {
   ClientSecurity security;
   security.insecure = true;
   EXPECT_THAT(MakeChannelSecurity(security, remote), IsOk());
-  security.token_file = dir_ / "token";
+  security.token_file = dir_ / "mine";
   EXPECT_THAT(MakeChannelSecurity(security, remote),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("needs --tls")));
   security.tls = true;
@@ -319,8 +321,8 @@ TEST_F(ChannelTest, ClientsRefuseToTellATokenInPlain) {
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("contradict")));
   security.insecure = false;
   EXPECT_THAT(MakeChannelSecurity(security, remote),
-              StatusIs(absl::StatusCode::kNotFound, HasSubstr(dir_ / "token")));
-  ASSERT_THAT(WriteFileAtomically(dir_ / "token", "short"), IsOk());
+              StatusIs(absl::StatusCode::kNotFound, HasSubstr(dir_ / "mine")));
+  ASSERT_THAT(WriteFileAtomically(dir_ / "mine", "short"), IsOk());
   EXPECT_THAT(MakeChannelSecurity(security, remote),
               StatusIs(absl::StatusCode::kInvalidArgument,
                        AllOf(HasSubstr("invalid token"), HasSubstr("allowed: 16 to"))));
