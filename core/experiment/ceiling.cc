@@ -17,7 +17,7 @@
 namespace pelab::experiment {
 namespace {
 
-// Of those in which a trigger recurs: of the others nothing is ambiguous.
+// Sequences in which no trigger recurs are not counted: they are not ambiguous.
 constexpr std::uint64_t kSequences = 10'000;
 constexpr std::uint64_t kTries = 100 * kSequences;
 constexpr std::int64_t kFirst = 0, kSecond = 1;  // the triggers: which words they are is irrelevant
@@ -27,9 +27,6 @@ struct Sizes {
   std::int64_t words = 0, segment = 0, gap = 0, cut = 0;
   auto operator<=>(const Sizes&) const = default;
 };
-
-// The words of a segment that are shown, `drawn` at most, of which the sequence has room for `room`.
-std::int64_t Shown(std::int64_t drawn, std::int64_t room) { return std::min(drawn, room); }
 
 // The share of the sequences in which a trigger recurs in a segment.
 double ShareThatRecurs(const Sizes& sizes) {
@@ -43,7 +40,7 @@ double ShareThatRecurs(const Sizes& sizes) {
     for (std::int64_t gap = 1; gap <= sizes.gap; ++gap) {
       for (std::int64_t right = 1; right <= sizes.segment; ++right) {
         lacks += lacks_both(left) * lacks_both(gap) *
-                 lacks_both(Shown(right, sizes.cut - left - gap - 2));
+                 lacks_both(std::min(right, sizes.cut - left - gap - 2));
       }
     }
   }
@@ -63,12 +60,11 @@ class Sequences {
     const std::int64_t left = 1 + Below(sizes_.segment, &random);
     const std::int64_t gap = 1 + Below(sizes_.gap, &random);
     const std::int64_t right =
-        Shown(1 + Below(sizes_.segment, &random), sizes_.cut - left - gap - 2);
+        std::min(1 + Below(sizes_.segment, &random), sizes_.cut - left - gap - 2);
     const Places places[] = {Place(left, &random), Place(gap, &random), Place(right, &random)};
     words_.clear();
-    if (std::none_of(std::begin(places), std::end(places), [](const Places& at) {
-          return at.first < at.size || at.second < at.size;
-        })) {
+    if (std::none_of(std::begin(places), std::end(places),
+                     [](const Places& at) { return at.first < at.size || at.second < at.size; })) {
       return words_;
     }
     Append(places[0], &random);
@@ -168,8 +164,8 @@ class LargestPosterior {
   }
 
   const Sizes sizes_;
-  std::vector<double> log_ways_;         // of a segment of s words, by s
-  std::vector<std::uint64_t> seen_in_;   // by word: the last range of words that had it
+  std::vector<double> log_ways_;        // of a segment of s words, by s
+  std::vector<std::uint64_t> seen_in_;  // by word: the last range of words that had it
   std::uint64_t range_ = 0;
 };
 

@@ -12,7 +12,11 @@ from fault_case import LEASE, FaultCase, rounds  # noqa: E402
 from own_mounts import mount_tmpfs, own_mounts, unmount  # noqa: E402
 from pelab_harness import tiny_sweep, wait_until  # noqa: E402
 
-EPOCHS = 40  # so many that a busy machine does not end before the disk is full
+FILLINGS = rounds(1, 0.05)
+# The jobs must not end before the disk is full for the last time, also on a busy machine. They are
+# trained while it is full, which lasts for one and a half leases.
+EPOCHS = 40 if FILLINGS == 1 else 60 * FILLINGS
+EXAMPLES = 256 if FILLINGS == 1 else 4096
 JOBS = 2
 
 REFUSED = own_mounts()
@@ -40,8 +44,8 @@ class FullDisk(FaultCase):
         (self.disk / "filler").unlink()
 
     def prepare(self):
-        self.document = tiny_sweep(epochs=EPOCHS, train_examples=256, seeds="[0]")
-        self.undisturbed(self.document, JOBS)
+        self.document = tiny_sweep(epochs=EPOCHS, train_examples=EXAMPLES, seeds="[0]")
+        self.undisturbed(self.document, JOBS, timeout=120 + 60 * FILLINGS)
 
     def test_under_the_database(self):
         self.prepare()
@@ -50,7 +54,7 @@ class FullDisk(FaultCase):
         self.worker()
         self.submit(self.document)
         self.observe()
-        for number in range(rounds(1, 0.05)):
+        for number in range(FILLINGS):
             self.wait_epochs(2)
             self.fill()
             self.assertFalse(self._finished(), "the disk was full too late")
@@ -64,7 +68,7 @@ class FullDisk(FaultCase):
             self.assertLess(len(self.logs()) - log_before, 5000, "the logs fill up as well")
             self.free()
             self.wait_epochs(1)
-        self.settle(self.document, JOBS)
+        self.settle(self.document, JOBS, timeout=240 + 60 * FILLINGS)
         self.assertEqual(self.outcomes(), {"succeeded": JOBS}, "an attempt was lost to a full disk")
 
     def refusal(self, number):
@@ -84,7 +88,7 @@ class FullDisk(FaultCase):
         self.worker("disk/w", 2)
         self.submit(self.document)
         self.observe()
-        for _ in range(rounds(1, 0.05)):
+        for _ in range(FILLINGS):
             self.wait_epochs(2)
             self.fill()
             self.assertFalse(self._finished(), "the disk was full too late")
@@ -93,7 +97,7 @@ class FullDisk(FaultCase):
                 "SELECT count(*) FROM v_attempts WHERE outcome IN ('lost', 'failed')")[0][0], 0)
             self.free()
             self.wait_epochs(1)
-        self.settle(self.document, JOBS)
+        self.settle(self.document, JOBS, timeout=240 + 60 * FILLINGS)
         self.assertEqual(self.outcomes(), {"succeeded": JOBS}, "an attempt was lost to a full disk")
 
     def test_an_assignment_to_a_full_worker_waits(self):
@@ -109,7 +113,7 @@ class FullDisk(FaultCase):
         self.submit(self.document)
         time.sleep(7 * lease)  # a job may be lost five times
         self.free()
-        self.settle(self.document, JOBS)
+        self.settle(self.document, JOBS, timeout=240 + 60 * FILLINGS)
         self.assertEqual(self.outcomes(), {"succeeded": JOBS})
 
 

@@ -103,13 +103,13 @@ class FaultCase(Case):
         if any(test is self for test, _ in outcome.failures + outcome.errors):
             print(f"\nthis run is repeated by PELAB_FAULT_SEED={SEED}")
 
-    def undisturbed(self, document, jobs):
+    def undisturbed(self, document, jobs, timeout=None):
         """Runs the sweep without faults, once, and keeps its curves and ablations."""
         if document not in self._undisturbed:
             server, worker = self.server(), self.worker("undisturbed")
             self.submit(document)
             # the machine may be busy with other work
-            self.wait_finished(jobs, timeout=120 + 5 * jobs)
+            self.wait_finished(jobs, timeout=timeout or 120 + 5 * jobs)
             self._undisturbed[document] = (self.curves(), self.ablations())
             self.stop(worker)
             self.stop(server)

@@ -1,5 +1,5 @@
-// Bayes' accuracy against that of all sequences of small sizes. tests/golden/ceilings.py computes it
-// in Python at the paper's size.
+// Bayes' accuracy against that of all sequences of small sizes. tests/golden/ceilings.py computes
+// it in Python at the paper's size.
 #include "core/experiment/ceiling.h"
 
 #include <gtest/gtest.h>
