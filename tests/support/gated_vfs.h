@@ -33,9 +33,11 @@ class GatedVfs {
     const int code = disk->xOpen(disk, path, file, flags, out);
     if (code != SQLITE_OK || (flags & SQLITE_OPEN_MAIN_DB) == 0) return code;
     const MutexLock lock(&only_->mutex_);
-    only_->of_disk_ = file->pMethods;
-    only_->gated_ = *file->pMethods;
-    only_->gated_.xWrite = Write;
+    if (only_->of_disk_ == nullptr) {
+      only_->of_disk_ = file->pMethods;
+      only_->gated_ = *file->pMethods;
+      only_->gated_.xWrite = Write;
+    }
     file->pMethods = &only_->gated_;
     return code;
   }
@@ -59,7 +61,7 @@ class GatedVfs {
   sqlite3_vfs vfs_;
   Mutex mutex_;
   const sqlite3_io_methods* of_disk_ ABSL_GUARDED_BY(mutex_) = nullptr;
-  sqlite3_io_methods gated_{};  // set before the first write
+  sqlite3_io_methods gated_{};  // constant once a file is open
   bool open_ ABSL_GUARDED_BY(mutex_) = true;
 };
 
