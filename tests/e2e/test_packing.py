@@ -12,7 +12,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
 from pelab_harness import Case, tiny_sweep, wait_until  # noqa: E402
 
 SEEDS = "[0, 1, 2, 3]"
-LONG = 16  # epochs: leaves time to disturb a trainer
+LONG = 40  # epochs: leaves time to disturb a trainer twice, also on a busy machine
 
 
 def long_sweep():

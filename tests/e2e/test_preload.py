@@ -103,6 +103,9 @@ class Preload(Case):
         self.assertTrue(all(alive(pid) for pid in trainers))
         self.wait_finished(3)
         self.assert_complete(3, 20)
+        # All three may have been forked before the kill.
+        self.submit(tiny_sweep(epochs=2, name="second", seeds="[7]", pes="[rope]"))
+        self.wait_finished(4)
         (second,) = self.preloaded(agent)
         self.assertNotEqual(first, second)
         self.assertEqual(self.query("SELECT DISTINCT outcome FROM v_attempts"), [("succeeded",)])

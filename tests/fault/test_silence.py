@@ -21,9 +21,9 @@ EPOCHS = 10
 def sweep(hits):
     """A sweep with enough jobs for all hits: a job may be lost only five times, and the other
     worker goes on meanwhile. It trains about five jobs during one silence."""
-    seeds = 2 if hits < 10 else 4 * hits
+    seeds, examples = (2, 256) if hits < 10 else (4 * hits, 1024)
     return tiny_sweep(epochs=EPOCHS,
-                      train_examples=256,
+                      train_examples=examples,
                       seeds=f"0..{seeds - 1}",
                       pes="[nope, rope]"), 2 * seeds
 
