@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <iterator>
 #include <map>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -25,7 +26,10 @@ constexpr std::int64_t kFirst = 0, kSecond = 1;  // the triggers: which words th
 // The sizes of `published` distance.
 struct Sizes {
   std::int64_t words = 0, segment = 0, gap = 0, cut = 0;
-  auto operator<=>(const Sizes&) const = default;
+  bool operator<(const Sizes& other) const {
+    return std::tie(words, segment, gap, cut) <
+           std::tie(other.words, other.segment, other.gap, other.cut);
+  }
 };
 
 // The share of the sequences in which a trigger recurs in a segment.
