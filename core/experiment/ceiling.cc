@@ -80,7 +80,8 @@ class Sequences {
   }
 
  private:
-  // Where the triggers are if all words are put in a random order whose beginning is the segment.
+  // A segment is the beginning of a random order of all words. The triggers have these places in
+  // that order.
   struct Places {
     std::int64_t size, first, second;
   };
