@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <iterator>
+#include <limits>
 #include <map>
 #include <tuple>
 #include <utility>
@@ -18,9 +19,11 @@
 namespace pelab::experiment {
 namespace {
 
-// Sequences in which no trigger recurs are not counted: they are not ambiguous.
+// Sequences in which no trigger recurs are not counted: they are not ambiguous. Where that is rare,
+// fewer sequences say enough; where sequences are long, fewer have to do.
 constexpr std::uint64_t kSequences = 10'000;
-constexpr std::uint64_t kTries = 100 * kSequences;
+constexpr std::uint64_t kTries = 20 * kSequences;
+constexpr std::size_t kMostWords = 2'000'000;    // in all sequences
 constexpr std::int64_t kFirst = 0, kSecond = 1;  // the triggers: which words they are is irrelevant
 
 // The sizes of `published` distance.
@@ -39,13 +42,16 @@ double ShareThatRecurs(const Sizes& sizes) {
     const auto left = std::max(0.0, words - static_cast<double>(s));
     return left * std::max(0.0, left - 1) / (words * (words - 1));
   };
+  std::vector<double> up_to = {0};  // by s: the sum over segments of 1 to s words
+  for (std::int64_t s = 1; s <= sizes.segment; ++s) up_to.push_back(up_to.back() + lacks_both(s));
   double lacks = 0;
   for (std::int64_t left = 1; left <= sizes.segment; ++left) {
     for (std::int64_t gap = 1; gap <= sizes.gap; ++gap) {
-      for (std::int64_t right = 1; right <= sizes.segment; ++right) {
-        lacks += lacks_both(left) * lacks_both(gap) *
-                 lacks_both(std::min(right, sizes.cut - left - gap - 2));
-      }
+      // Of a right segment that is longer, the sequence shows only so many words.
+      const std::int64_t shown = std::min(sizes.segment, sizes.cut - left - gap - 2);
+      const double right = up_to[static_cast<std::size_t>(shown)] +
+                           static_cast<double>(sizes.segment - shown) * lacks_both(shown);
+      lacks += lacks_both(left) * lacks_both(gap) * right;
     }
   }
   return 1 - lacks / static_cast<double>(sizes.segment * sizes.gap * sizes.segment);
@@ -129,19 +135,24 @@ class LargestPosterior {
 
   double operator()(const std::vector<std::int64_t>& words) {
     const auto n = static_cast<std::int64_t>(words.size());
-    std::map<std::int64_t, double> by_gap;
-    double total = 0;
+    std::vector<std::pair<std::int64_t, double>> logs;  // gaps and logarithms of likelihoods
     for (std::int64_t p = 1; p <= std::min(sizes_.segment, n - 1); ++p) {
       if (words[p] != kFirst || !Different(words, 0, p)) continue;
       for (std::int64_t q = p + 2; q <= std::min(p + sizes_.gap + 1, n - 1); ++q) {
-        if (words[q] != kSecond) continue;
-        const double likelihood = Likelihood(words, p, q);
-        by_gap[q - p] += likelihood;
-        total += likelihood;
+        if (words[q] == kSecond && IsPossible(words, p, q)) {
+          logs.emplace_back(q - p - 1, LogLikelihood(n, p, q));
+        }
       }
     }
-    double largest = 0;
-    for (const auto& [gap, likelihood] : by_gap) largest = std::max(largest, likelihood);
+    double top = -std::numeric_limits<double>::infinity();
+    for (const auto& [gap, log] : logs) top = std::max(top, log);
+    std::map<std::int64_t, double> by_gap;
+    double total = 0, largest = 0;
+    for (const auto& [gap, log] : logs) {
+      const double likelihood = std::exp(log - top);
+      total += likelihood;
+      largest = std::max(largest, by_gap[gap] += likelihood);
+    }
     return largest / total;
   }
 
@@ -153,19 +164,19 @@ class LargestPosterior {
     });
   }
 
-  // Up to a factor that all pairs of places share.
-  double Likelihood(const std::vector<std::int64_t>& words, std::int64_t p, std::int64_t q) {
+  bool IsPossible(const std::vector<std::int64_t>& words, std::int64_t p, std::int64_t q) {
     const auto n = static_cast<std::int64_t>(words.size());
     const std::int64_t right = n - q - 1;
-    const bool is_cut = n == sizes_.cut;  // it hides how long the right segment was
-    if (right > sizes_.segment || (right == 0 && !is_cut)) return 0;
-    if (!Different(words, p + 1, q) || !Different(words, q + 1, n)) return 0;
-    const std::int64_t least = std::max<std::int64_t>(right, 1);
-    const double lengths = is_cut ? static_cast<double>(sizes_.segment - least + 1) : 1;
-    // The shares of the shortest segments would be below the smallest double: W^120 is large.
-    const double more = log_ways_[p] + log_ways_[q - p - 1] + log_ways_[right];
-    const double all = static_cast<double>(n - 2) * std::log(static_cast<double>(sizes_.words));
-    return lengths * std::exp(all - more);
+    return right <= sizes_.segment && (right > 0 || n == sizes_.cut) &&
+           Different(words, p + 1, q) && Different(words, q + 1, n);
+  }
+  double LogLikelihood(std::int64_t n, std::int64_t p, std::int64_t q) const {
+    const std::int64_t right = n - q - 1;
+    // A sequence that was cut does not show how long its right segment was.
+    const std::int64_t lengths =
+        n == sizes_.cut ? sizes_.segment - std::max<std::int64_t>(right, 1) + 1 : 1;
+    return std::log(static_cast<double>(lengths)) - log_ways_[p] - log_ways_[q - p - 1] -
+           log_ways_[right];
   }
 
   const Sizes sizes_;
@@ -186,10 +197,12 @@ double OfPublishedDistance(const Sizes& sizes) {
   LargestPosterior largest(sizes);
   double wrong = 0;
   std::uint64_t drawn = 0;
-  for (std::uint64_t i = 0; i < kTries && drawn < kSequences; ++i) {
+  std::size_t words_drawn = 0;
+  for (std::uint64_t i = 0; i < kTries && drawn < kSequences && words_drawn < kMostWords; ++i) {
     const std::vector<std::int64_t>& words = sequences.Draw(i);
     if (words.empty()) continue;
     wrong += 1 - largest(words);
+    words_drawn += words.size();
     ++drawn;
   }
   const double mean = drawn > 0 ? wrong / static_cast<double>(drawn) : 0;

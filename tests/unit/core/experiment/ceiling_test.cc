@@ -92,6 +92,19 @@ TEST(CeilingTest, AtThePapersSize) {
   EXPECT_NEAR(*BestAccuracy(MakeJob("published", "rope", "distance", 0)), 0.97502, 0.0015);
 }
 
+// The likelihoods are too small for a double: some segments have all 1,000 words.
+TEST(CeilingTest, OfLongSegments) {
+  const double some_ambiguous = *BestAccuracy(Published({1000, 1000, 900, 4000}));
+  EXPECT_GT(some_ambiguous, 0.99);
+  EXPECT_LT(some_ambiguous, 1);
+}
+
+TEST(CeilingTest, OfAVocabularyInWhichTriggersRarelyRecur) {
+  const double rarely = *BestAccuracy(Published({50'000, 12, 6, 24}));
+  EXPECT_GT(rarely, 0.9995);
+  EXPECT_LT(rarely, 1);
+}
+
 TEST(CeilingTest, IsOneWhereTheTokensTell) {
   EXPECT_EQ(BestAccuracy(MakeJob("clean", "rope", "distance", 0)), 1.0);
   EXPECT_EQ(BestAccuracy(MakeJob("published", "rope", "counting", 0)), 1.0);
