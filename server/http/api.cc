@@ -159,6 +159,7 @@ const std::vector<Api::Route>& Api::Routes() {
         {"/sweeps/{sweep}", {}, &Api::Sweep},
         {"/sweeps/{sweep}/jobs", with(page), &Api::Jobs},
         {"/sweeps/{sweep}/cells", with({"metric", "group_by"}), &Api::Cells},
+        {"/sweeps/{sweep}/limits", with({}), &Api::Limits},
         {"/sweeps/{sweep}/curves", with({"metric", "group_by"}), &Api::MeanCurves},
         {"/sweeps/{sweep}/ablations", with({"metric", "group_by"}), &Api::MeanAblations},
         {"/sweeps/{sweep}/deposits", with({"group_by", "by_layer"}), &Api::Deposits},

@@ -68,6 +68,7 @@ class Api {
   Answer Sweep(const std::string& id, const Query& query);
   Answer Jobs(const std::string& id, const Query& query);
   Answer Cells(const std::string& id, const Query& query);
+  Answer Limits(const std::string& id, const Query& query);
   Answer MeanCurves(const std::string& id, const Query& query);
   Answer MeanAblations(const std::string& id, const Query& query);
   Answer Deposits(const std::string& id, const Query& query);

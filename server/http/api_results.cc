@@ -139,9 +139,16 @@ absl::StatusOr<Json> Api::Cells(const std::string& id, const Query& query) {
                {"columns", all.table.columns},
                {"mixed", all.table.mixed},
                {"complete", all.table.complete()},
-               {"limits", metric.ends_with("_accuracy") ? results::ShortcutsText(all.jobs) : ""},
                {"cells", std::move(cells)}};
   PELAB_RETURN_IF_ERROR(NoteUnknownValues(reader_, filter, all.jobs.size(), json));
+  return json;
+}
+
+absl::StatusOr<Json> Api::Limits(const std::string& id, const Query& query) {
+  PELAB_ASSIGN_OR_RETURN(const v1::JobFilter filter, ReadFilter(id, query));
+  PELAB_ASSIGN_OR_RETURN(const results::JobList jobs, AllJobs(reader_, filter));
+  Json json = {{"text", results::ShortcutsText(jobs)}};
+  PELAB_RETURN_IF_ERROR(NoteUnknownValues(reader_, filter, jobs.size(), json));
   return json;
 }
 

@@ -137,9 +137,8 @@ class PagesTest(Case):
         self.open("/sweeps/stored")
         self.await_charts(7)
         self.assertEqual(self.shown_states(), dict(self.query("SELECT job_id, state FROM v_jobs")))
-        self.assertRegex(
-            self.page.evaluate("document.querySelector('.job-grid + p').textContent"),
-            r"^without doing the task: distance .* of at most ")
+        self.page.wait("document.querySelector('.limits').textContent.startsWith("
+                       "'without doing the task: distance ')")
         self.check_means()
         self.check_curves()
         self.check_heat_maps()

@@ -290,11 +290,12 @@ export async function showSweep(main, id) {
   const place = make('div', 'grid', undefined,
                      { role: 'group', 'aria-label': 'Jobs by encoding, task and seed' });
   place.className = 'job-grid';
-  const limits = make('p', 'muted small');
+  const limits = make('p', 'muted small limits');
   gridCard.append(place, limits);
   main.append(gridCard);
   const [cells, jobs] = await loading;
-  setText(limits, cells.limits);
+  // The page is whole without it.
+  get(`/sweeps/${path}/limits`).then(({ text }) => setText(limits, text)).catch(() => {});
   const grid = new Grid(place, sweep.sweep_id);
   grid.build(cells, jobs);
   requestAnimationFrame(() => setTimeout(() => performance.mark('pelab-grid-drawn')));

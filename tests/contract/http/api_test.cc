@@ -69,7 +69,7 @@ TEST_F(ApiTest, EveryAnswerHasItsShape) {
   EXPECT_THAT(Names(jobs["jobs"][0]),
               UnorderedElementsAreArray(Without(results::kJobColumns, "spec")));
   EXPECT_THAT(Names(Get("/sweeps/api/cells")),
-              ElementsAre("metric", "columns", "mixed", "complete", "limits", "cells"));
+              ElementsAre("metric", "columns", "mixed", "complete", "cells"));
   const Json curves = Get("/sweeps/api/curves");
   EXPECT_THAT(Names(curves), ElementsAre("metric", "columns", "cells"));
   EXPECT_THAT(Names(curves["cells"][0]["points"]), ElementsAre("epoch", "mean", "half_width"));
@@ -135,9 +135,9 @@ TEST_F(ApiTest, ValuesAreTheStoredOnes) {
   EXPECT_EQ(sweep["running"], 1);
   EXPECT_EQ(sweep["progress"]["epochs_left"], 8);
   EXPECT_GT(sweep["progress"]["time_left_seconds"], 0);
-  EXPECT_THAT(Get("/sweeps/api/cells")["limits"].get<std::string>(),
-              HasSubstr("without doing the task: "));
-  EXPECT_EQ(Get("/sweeps/api/cells?metric=wall_seconds")["limits"], "");
+  EXPECT_THAT(Get("/sweeps/api/limits")["text"].get<std::string>(),
+              HasSubstr("without doing the task: distance clean "));
+  EXPECT_EQ(Get("/sweeps/api/limits?pe=absolute")["text"], "");
   const Json cells = Get("/sweeps/api/cells")["cells"];
   EXPECT_EQ(cells[0]["n"].get<int>() + cells[0]["missing"].get<int>(), 2);
   EXPECT_DOUBLE_EQ(cells[0]["mean"], 42.0 / 97);
