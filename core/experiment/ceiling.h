@@ -12,8 +12,8 @@ namespace pelab::experiment {
 // segments, too, so that some sequences have several possible gaps. The value is then the mean of
 // the largest posterior probability of a gap. Where no trigger recurs, that is 1; the mean over the
 // other sequences is taken from up to 10,000 of them, always the same ones. The standard error is
-// 0.0005 at the paper's size, and below 0.002 for sequences of up to 200 tokens. docs/formats.md has
-// the rule, tests/golden/ceilings.py computes it by itself.
+// 0.0005 at the paper's size, and below 0.002 for sequences of up to 200 tokens. docs/formats.md
+// has the rule, tests/golden/ceilings.py computes it by itself.
 //
 // Held-out places are left out of account. nullopt for own data: it is not known.
 std::optional<double> BestAccuracy(const Job& job);
