@@ -42,6 +42,9 @@ void Settler::Say(const std::string& line) const { context_.err(Concat(line, "\n
 
 absl::StatusOr<int> Settler::Run(Coordinator& coordinator) {
   PELAB_ASSIGN_OR_RETURN(v1::Settlement state, Register(coordinator));
+  if (!options_.put_aside.empty()) {
+    PELAB_ASSIGN_OR_RETURN(state, PutAside(coordinator, state));
+  }
   if (!std::exchange(announced_, true)) Announce(state);
   slots_ = std::max<std::int64_t>(1, state.sheet().slots());
   if (!counted_) counted_ = state.slot_seconds();
@@ -109,6 +112,11 @@ absl::StatusOr<v1::Settlement> Settler::Register(Coordinator& coordinator) {
     request.mutable_sheet()->set_sheet(Concat(known->row().sheet_id()));
     return coordinator.Advance(request);
   }
+  if (!options_.put_aside.empty()) {
+    return absl::FailedPreconditionError(
+        "the sheet is not registered, so it has no round whose e-values a claim could keep; leave "
+        "the claim out of the sheet");
+  }
   if (options_.slots == 0) PELAB_RETURN_IF_ERROR(WaitForSlots(coordinator));
   v1::RegisterSheetRequest request;
   request.set_document(file_.document);
@@ -117,6 +125,14 @@ absl::StatusOr<v1::Settlement> Settler::Register(Coordinator& coordinator) {
   request.set_any_seeds(options_.any_seeds);
   request.set_slots(options_.slots);
   return coordinator.RegisterSheet(request);
+}
+
+absl::StatusOr<v1::Settlement> Settler::PutAside(Coordinator& coordinator,
+                                                 const v1::Settlement& state) const {
+  v1::AdvanceRequest request;
+  request.mutable_sheet()->set_sheet(Concat(state.sheet().sheet_id()));
+  request.mutable_put_aside()->Add(options_.put_aside.begin(), options_.put_aside.end());
+  return coordinator.Advance(request);
 }
 
 // The size of rounds depends on the slots, so a worker of this command has to be there.
@@ -246,7 +262,8 @@ absl::StatusOr<int> Settler::End(Coordinator& coordinator, const v1::Settlement&
       Say(Concat("  ", job.job_id() > 0 ? Concat("job ", job.job_id(), ", ") : "",
                  render::Escape(job.label()), ": ", render::Escape(job.reason())));
     }
-    Say("settle the sheet again to queue them again");
+    Say("settle the sheet again to queue them again, or put aside the claims that need them with "
+        "--put-aside CLAIM");
     return kExitIncomplete;
   }
   return kExitOk;

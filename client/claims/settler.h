@@ -5,6 +5,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
@@ -26,6 +27,7 @@ struct SettleOptions {
   Budget budget;
   bool any_seeds = false;  // begin at the sheet's first_seed, even if seeds are stored
   int slots = 0;           // that a round gives something to do; 0: those that are there
+  std::vector<std::string> put_aside;  // claims, by their ids, that get no further seeds
 };
 
 // The steps of a round that differ with where its jobs run.
@@ -47,6 +49,8 @@ class Settler {
 
  private:
   absl::StatusOr<v1::Settlement> Register(Coordinator& coordinator);
+  absl::StatusOr<v1::Settlement> PutAside(Coordinator& coordinator,
+                                          const v1::Settlement& state) const;
   absl::Status WaitForSlots(Coordinator& coordinator);
   void TellStopped(Coordinator& coordinator, const v1::Settlement& state, const std::string& why);
   absl::Status FinishRound(Coordinator& coordinator, v1::Settlement& state);

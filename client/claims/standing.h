@@ -11,8 +11,9 @@
 
 namespace pelab::client {
 
-// "2 of 16 claims decided, 12 open, 2 given up". `rows` are v1::SheetClaimRow after the last round
-// that ended. Before the first one there are none, and all `claims` of the sheet are open.
+// "2 of 16 claims decided, 11 open, 2 given up, 1 put aside". `rows` are v1::SheetClaimRow after
+// the last round that ended. Before the first one there are none, and all `claims` of the sheet
+// are open.
 template <class Rows>
 std::string StandingText(const Rows& rows, std::size_t claims) {
   std::map<std::string, std::size_t> counts;
@@ -23,6 +24,7 @@ std::string StandingText(const Rows& rows, std::size_t claims) {
              " decided, ", counts["open"], " open");
   const std::size_t given_up = counts["all seeds"] + counts["futile"];
   if (given_up > 0) text += Concat(", ", given_up, " given up");
+  if (counts["put aside"] > 0) text += Concat(", ", counts["put aside"], " put aside");
   return text;
 }
 

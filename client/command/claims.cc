@@ -103,8 +103,11 @@ absl::StatusOr<std::vector<Listed>> ListOf(DataSource& source) {
       ++listed.claims;
       if (claim.verdict() == "holds") ++listed.hold;
       if (claim.verdict() == "fails") ++listed.fail;
-      if (claim.standing() == "open") ++listed.open;
-      if (claim.standing() == "futile" || claim.standing() == "all seeds") ++listed.given_up;
+      if (claim.standing() == "open") {
+        ++listed.open;
+      } else if (claim.standing() != "decided") {
+        ++listed.given_up;
+      }
     }
     list.push_back(std::move(listed));
   }

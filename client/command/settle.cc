@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "client/claims/judged_sheet.h"
 #include "client/claims/settler.h"
@@ -28,12 +29,14 @@ struct SettleCommandOptions {
   std::int64_t max_jobs = -1;
   bool any_seeds = false;
   int slots = 0;
+  std::vector<std::string> put_aside;
   bool dry_run = false;
   WorkerOptions worker;
 };
 
 absl::StatusOr<SettleOptions> ReadOptions(const SettleCommandOptions& options) {
-  SettleOptions settle{.any_seeds = options.any_seeds, .slots = options.slots};
+  SettleOptions settle{
+      .any_seeds = options.any_seeds, .slots = options.slots, .put_aside = options.put_aside};
   if (!options.budget.empty()) {
     PELAB_ASSIGN_OR_RETURN(settle.budget.slot_time, ParseBudget(options.budget));
   }
@@ -160,8 +163,15 @@ void AddSettle(Commands& commands) {
                   "when the sheet is registered]")
       ->check(CLI::Range(1, 100'000))
       ->type_name("N");
+  app->add_option("--put-aside", options->put_aside,
+                  "a claim that gets no further seeds, for good; it keeps the e-values of the last "
+                  "round that has ended; can be repeated")
+      ->type_name("CLAIM")
+      ->expected(1)
+      ->take_all();
   app->add_flag("--dry-run", options->dry_run,
-                "cells, jobs and expected time, as pelab claims check; nothing is run or stored");
+                "cells, jobs and expected time, as pelab claims check; nothing is run or stored")
+      ->excludes("--put-aside");
   AddWorkerFlags(app, options->worker);
   app->callback([&commands, options] {
     commands.chosen = [&commands, options] { return Run(commands, *options); };

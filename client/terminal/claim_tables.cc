@@ -186,8 +186,8 @@ Json EachJson(const Claim& claim, const BoundClaim& bound) {
   return each;
 }
 
-// Whether claim `i` gets further seeds: "open", "decided", "all seeds" or "futile". Null if no
-// round has ended.
+// Whether claim `i` gets further seeds: "open", "decided", "all seeds", "futile" or "put
+// aside". Null if no round has ended.
 Json StandingOf(const JudgedSheet& judged, std::size_t i) {
   if (judged.claims.empty()) return nullptr;
   return judged.claims[i].standing();
@@ -334,6 +334,7 @@ std::string StandingsText(const JudgedSheet& judged) {
   if (any("futile")) {
     text += Concat("given up: unlikely (below 5 %) to be decided by the ", most, " of max_seeds\n");
   }
+  if (any("put aside")) text += "put aside: gets no further seeds, by pelab settle --put-aside\n";
   const bool unlearned = std::any_of(
       judged.judgements.begin(), judged.judgements.end(),
       [](const claims::Judgement& one) { return one.verdict == Verdict::kNotEligible; });

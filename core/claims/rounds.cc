@@ -15,7 +15,8 @@ namespace {
 constexpr std::pair<Standing, const char*> kStandings[] = {{Standing::kOpen, "open"},
                                                            {Standing::kDecided, "decided"},
                                                            {Standing::kAllSeeds, "all seeds"},
-                                                           {Standing::kFutile, "futile"}};
+                                                           {Standing::kFutile, "futile"},
+                                                           {Standing::kPutAside, "put aside"}};
 
 // The cells of open claims, with the metrics that they are about.
 std::map<std::size_t, std::set<std::string>> OpenCells(const BoundSheet& sheet,
@@ -117,10 +118,10 @@ std::vector<OpenCell> OpenCellsOf(const BoundSheet& sheet, const Registration& r
   std::vector<OpenCell> open;
   for (std::int64_t seed = registration.first_seed; seed < round.end_seed; ++seed) {
     for (const std::size_t cell : round.cells) {
-      const Outcome& outcome = outcomes.Of(cell, seed);
       const auto of_cell = metrics.find(cell);
-      const std::string lacks =
-          of_cell == metrics.end() ? "" : FirstLacking(outcome, of_cell->second);
+      if (of_cell == metrics.end()) continue;
+      const Outcome& outcome = outcomes.Of(cell, seed);
+      const std::string lacks = FirstLacking(outcome, of_cell->second);
       if (outcome.state == Outcome::State::kOpen || !lacks.empty()) {
         open.push_back({cell, seed, lacks});
       }

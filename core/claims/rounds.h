@@ -27,8 +27,10 @@ enum class Standing {
   kDecided,
   kAllSeeds,  // it has max_seeds, or every seed below kFirstPilotSeed
   kFutile,    // it is unlikely to be decided by max_seeds
+  kPutAside,  // somebody asked that it gets none
 };
-std::string NameOf(Standing standing);  // "open", "decided", "all seeds", "futile"
+// "open", "decided", "all seeds", "futile", "put aside".
+std::string NameOf(Standing standing);
 std::optional<Standing> ParseStanding(std::string_view name);
 
 // The state of a claim after a round. A claim that is not open any more keeps its e-values: it
@@ -68,7 +70,8 @@ struct OpenCell {
   std::string lacks;  // the metric whose analysis is to come, if it is trained; otherwise empty
 };
 // Those of `round`, and those of earlier rounds that were queued again meanwhile: without an
-// earlier seed, all later ones would count for nothing.
+// earlier seed, all later ones would count for nothing. Cells that only claims put aside since the
+// round began are about are not among them.
 std::vector<OpenCell> OpenCellsOf(const BoundSheet& sheet, const Registration& registration,
                                   const Round& round, std::span<const ClaimState> states,
                                   const Outcomes& outcomes);

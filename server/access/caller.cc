@@ -9,11 +9,16 @@ std::string Named(const v1::Sweep& sweep) {
 }
 
 absl::Status Caller::MayChange(const v1::Sweep& sweep) const {
-  if (operates() || sweep.owner() == name) return absl::OkStatus();
-  const std::string owner = sweep.owner().empty() ? "was submitted before there were principals"
-                                                  : absl::StrCat("is ", sweep.owner(), "'s");
+  return MayChange(Named(sweep), sweep.owner(), "sweeps");
+}
+
+absl::Status Caller::MayChange(const std::string& named, const std::string& owner,
+                               absl::string_view kind) const {
+  if (operates() || owner == name) return absl::OkStatus();
+  const std::string whose = owner.empty() ? "was submitted before there were principals"
+                                          : absl::StrCat("is ", owner, "'s");
   return absl::PermissionDeniedError(absl::StrCat(
-      Named(sweep), " ", owner, "; ", name, " may change only sweeps of its own: ask an operator"));
+      named, " ", whose, "; ", name, " may change only ", kind, " of its own: ask an operator"));
 }
 
 absl::Status Caller::MaySetPriority(int priority) const {

@@ -27,6 +27,9 @@ struct Caller {
 
   // PERMISSION_DENIED if the sweep is somebody else's and the caller no operator.
   absl::Status MayChange(const v1::Sweep& sweep) const;
+  // Likewise for what is `named` "sheet 3 (lengths)" and is one of the "sheets".
+  absl::Status MayChange(const std::string& named, const std::string& owner,
+                         absl::string_view kind) const;
   // PERMISSION_DENIED if a submitter may not give its sweeps this priority.
   absl::Status MaySetPriority(int priority) const;
   // The record of what the caller does, to be stored with it; nullopt: there are no principals.

@@ -133,6 +133,13 @@ absl::Status ClaimsService::DoAdvance(const grpc::ServerContext& context,
   PELAB_RETURN_IF_ERROR(CheckAdvance(request));
   PELAB_ASSIGN_OR_RETURN(const Turns::Turn turn, parts_.admission.Document(context));
   PELAB_ASSIGN_OR_RETURN(const auto reader, parts_.readers.Take());
+  if (!request.put_aside().empty()) {
+    v1::GetSheetRequest which;
+    *which.mutable_sheet() = request.sheet();
+    PELAB_ASSIGN_OR_RETURN(const v1::Sheet sheet, reader->GetSheet(which));
+    PELAB_RETURN_IF_ERROR(
+        caller.MayChange(settle::Named(sheet.row()), sheet.row().owner(), "sheets"));
+  }
   settle::Advance advance(
       parts_.clock, sheets_, request,
       {.max_queued = caller.limits.max_queued(), .trace = TraceOfSweep(context)});

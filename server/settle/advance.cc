@@ -5,7 +5,11 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "core/base/status.h"
+#include "core/base/strings.h"
+#include "core/base/utf8.h"
+#include "core/catalog/catalog.h"
 #include "core/experiment/stored_analyses.h"
 #include "core/rpc/sweep_document.h"
 #include "server/limits.h"
@@ -14,7 +18,8 @@
 namespace pelab::settle {
 namespace {
 
-constexpr int kPlans = 10;  // at most, if others advance the same sheet at the same time
+constexpr std::size_t kShown = 100;  // bytes of a claim's id in a message
+constexpr int kPlans = 10;           // at most, if others advance the same sheet at the same time
 
 bool IsLive(const v1::Sweep& sweep) {
   return sweep.state() == v1::SWEEP_STATE_EXPANDING || sweep.state() == v1::SWEEP_STATE_ACTIVE;
@@ -39,6 +44,25 @@ std::string WithoutAnalyses(const StoredSheet& sheet, const claims::Outcomes& ou
   }
   if (jobs == 0) return "";
   return absl::StrCat("; ", jobs, " of its jobs cannot be analysed, since no weights are stored");
+}
+
+std::int64_t PutAsideOf(const StoredSheet& sheet) {
+  return std::count_if(sheet.states.begin(), sheet.states.end(), [](const auto& state) {
+    return state.standing == claims::Standing::kPutAside;
+  });
+}
+
+// The position of the bound claim with this id.
+absl::StatusOr<std::size_t> PositionOf(const StoredSheet& sheet, const std::string& id) {
+  std::vector<std::string_view> ids;
+  for (std::size_t i = 0; i < sheet.bound->claims.size(); ++i) {
+    if (sheet.bound->claims[i].id == id) return i;
+    ids.emplace_back(sheet.bound->claims[i].id);
+  }
+  const std::string_view meant = catalog::DidYouMean(id, ids);
+  return absl::InvalidArgumentError(Concat(
+      Named(sheet.row), " has no claim \"", Shorten(Escape(id), kShown), "\"",
+      meant.empty() ? "; pelab claims show lists them" : Concat("; did you mean ", meant, "?")));
 }
 
 // Tells the client about the round that is under way.
@@ -83,6 +107,8 @@ absl::StatusOr<Step> Advance::Next(db::Reader& reader) {
   }
   PELAB_ASSIGN_OR_RETURN(const StoredSheet sheet, sheets_.Load(reader, request_.sheet().sheet()));
   owner_ = sheet.row.owner();
+  PELAB_ASSIGN_OR_RETURN(auto putting, PuttingAside(sheet));
+  if (putting) return *std::move(putting);
   if (sheet.open) return EndOrWait(reader, sheet);
   const auto next = claims::NextRound(*sheet.bound, sheet.registration,
                                       sheet.last ? &*sheet.last : nullptr, sheet.states);
@@ -95,6 +121,29 @@ absl::StatusOr<Step> Advance::Next(db::Reader& reader) {
   Answer answer{.claims = sheet.bound->claims.size()};
   PELAB_ASSIGN_OR_RETURN(answer.settlement, ToSettlement(reader, sheet, rows));
   return answer;
+}
+
+// The write that puts aside those of the named claims that are open; nullopt: none is.
+absl::StatusOr<std::optional<Change>> Advance::PuttingAside(const StoredSheet& sheet) const {
+  std::vector<std::int64_t> positions;
+  std::vector<std::string> names;
+  for (const std::string& name : request_.put_aside()) {
+    PELAB_ASSIGN_OR_RETURN(const std::size_t at, PositionOf(sheet, name));
+    if (sheet.states[at].standing != claims::Standing::kOpen) continue;
+    positions.push_back(static_cast<std::int64_t>(at));
+    names.push_back(sheet.bound->claims[at].id);
+  }
+  if (positions.empty()) return std::nullopt;
+  if (sheet.claims.empty()) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("no round of ", Named(sheet.row),
+                     " has ended yet, so no claim can be put aside; a sheet under another name can "
+                     "leave it out"));
+  }
+  return Change{store::PutAside{.sheet_id = sheet.row.sheet_id(),
+                                .round = sheet.last->number - (sheet.open ? 1 : 0),
+                                .positions = std::move(positions)},
+                absl::StrCat(Named(sheet.row), ", put aside: ", absl::StrJoin(names, ", "))};
 }
 
 absl::StatusOr<Step> Advance::EndOrWait(db::Reader& reader, const StoredSheet& sheet) {
@@ -113,6 +162,7 @@ absl::StatusOr<Step> Advance::EndOrWait(db::Reader& reader, const StoredSheet& s
     return Change{store::EndRound{.sheet_id = sheet.row.sheet_id(),
                                   .round = sheet.last->number,
                                   .claims = ToStore(sheet, states),
+                                  .put_aside = PutAsideOf(sheet),
                                   .now = Now()},
                   absl::StrCat(Named(sheet.row), ", end of round ", sheet.last->number,
                                WithoutAnalyses(sheet, outcomes))};
@@ -215,6 +265,7 @@ absl::StatusOr<Step> Advance::Begin(db::Reader& reader, const StoredSheet& sheet
                           .round = round.number,
                           .first_seed = round.first_seed,
                           .end_seed = round.end_seed,
+                          .put_aside = PutAsideOf(sheet),
                           .now = Now()};
   PELAB_ASSIGN_OR_RETURN(const experiment::Sweep sweep, SweepOf(reader, sheet, write));
   const std::vector<std::uint64_t> combinations = CombinationsOf(sheet, round);

@@ -1,5 +1,6 @@
-// One request to advance a sheet, step by step: it ends the sheet's last round if all of its jobs
-// are complete, and begins the round that is asked for if it is the next one.
+// One request to advance a sheet, step by step: it puts aside the claims that it names, ends the
+// sheet's last round if all of its jobs are complete, and begins the round that is asked for if it
+// is the next one.
 //
 // A round is a function of the sheet, of the round before and of stored results, and the store
 // begins and ends it only once. So it does not matter how many ask, in which order their writes are
@@ -58,10 +59,11 @@ class Advance {
   // `clock` and `sheets` must outlive it.
   Advance(const Clock& clock, Sheets& sheets, v1::AdvanceRequest request, Asker asker);
 
-  // NOT_FOUND if there is no such sheet. FAILED_PRECONDITION if the round that is asked for cannot
-  // begin because the sweep is cancelled, deleted or cannot be extended, or if `again` finds the
-  // sweep deleted. ABORTED if others advanced the sheet at the same time again and again. Otherwise
-  // errors of Sheets::Load and the reader.
+  // NOT_FOUND if there is no such sheet. INVALID_ARGUMENT if it does not have a claim that is to be
+  // put aside. FAILED_PRECONDITION if the round that is asked for cannot begin because the sweep is
+  // cancelled, deleted or cannot be extended, if `again` finds the sweep deleted, or if a claim is
+  // to be put aside before a round has ended. ABORTED if others advanced the sheet at the same time
+  // again and again. Otherwise errors of Sheets::Load and the reader.
   absl::StatusOr<Step> Next(db::Reader& reader);
 
   // RESOURCE_EXHAUSTED if too many jobs of the sheet's owner wait; otherwise errors of the reader.
@@ -69,6 +71,7 @@ class Advance {
                                                   const store::WriteResult& result);
 
  private:
+  absl::StatusOr<std::optional<Change>> PuttingAside(const StoredSheet& sheet) const;
   absl::StatusOr<Step> EndOrWait(db::Reader& reader, const StoredSheet& sheet);
   absl::StatusOr<std::optional<Change>> Reopening(db::Reader& reader,
                                                   const StoredSheet& sheet) const;

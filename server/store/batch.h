@@ -186,6 +186,7 @@ WriteResult Do(Batch& batch, const ReopenSweep& write);
 WriteResult Do(Batch& batch, const RegisterSheet& write);
 WriteResult Do(Batch& batch, const BeginRound& write);
 WriteResult Do(Batch& batch, const EndRound& write);
+WriteResult Do(Batch& batch, const PutAside& write);
 WriteResult Do(Batch& batch, const PutQueue& write);
 WriteResult Do(Batch& batch, const PauseQueue& write);
 WriteResult Do(Batch& batch, const RemoveQueue& write);

@@ -38,14 +38,15 @@ struct SheetRegistered {
 };
 
 // Begins the next round of a sheet: adds its seeds to the sheet's sweep, which the first round
-// makes. Nothing happens unless the round before it has ended and the sweep has exactly `known`
-// extensions.
+// makes. Nothing happens unless the round before it has ended with `put_aside` claims put aside,
+// and the sweep has exactly `known` extensions.
 struct BeginRound {
   std::int64_t sheet_id = 0;
   std::int64_t round = 1;
   std::int64_t first_seed = 0;
   std::int64_t end_seed = 0;
   std::string cells_json;
+  std::int64_t put_aside = 0;  // claims, as the one who plans the round sees them
   // Without seeds; null: the sheet has its sweep. A pointer, because each store::Write, such as
   // that of an epoch, is as large as the largest kind.
   std::shared_ptr<const SubmitSweep> sweep;
@@ -70,14 +71,27 @@ struct StoredClaim {
   double log_e_fails = 0;
   double log_threshold = 0;
 };
-// Ends the sheet's last round. Nothing happens if it has ended.
+// Ends the sheet's last round. Nothing happens if it has ended, or if the round before it has other
+// than `put_aside` claims put aside: its verdicts were computed without knowing of them.
 struct EndRound {
   std::int64_t sheet_id = 0;
   std::int64_t round = 1;
   std::vector<StoredClaim> claims;  // all claims of the sheet
+  std::int64_t put_aside = 0;
   std::int64_t now = 0;
 };
 struct RoundEnded {
+  bool applied = false;
+};
+
+// Puts claims aside: they are open after `round`, which is the last one that has ended, and get no
+// further seeds. Nothing happens if another round is the last one.
+struct PutAside {
+  std::int64_t sheet_id = 0;
+  std::int64_t round = 1;
+  std::vector<std::int64_t> positions;  // of the claims in the sheet, from 0
+};
+struct ClaimsPutAside {
   bool applied = false;
 };
 

@@ -37,6 +37,15 @@ LastRound LastRoundOf(Database& db, std::int64_t sheet_id) {
   return {row.Int(0), row.Int(1) != 0};
 }
 
+// How many claims were put aside after `round` ended or before.
+std::int64_t PutAsideAfter(Database& db, std::int64_t sheet_id, std::int64_t round) {
+  Query row = db.Run(
+      "SELECT count(*) FROM sheet_claims WHERE sheet_id = ? AND round = ? AND "
+      "standing = 'put aside'",
+      sheet_id, round);
+  return row.Step() ? row.Int(0) : 0;
+}
+
 // The sheet's sweep as it is stored; 0: it has none.
 std::int64_t SweepOf(Database& db, std::int64_t sheet_id) {
   Query row = db.Run("SELECT coalesce(sweep_id, 0) FROM sheets WHERE sheet_id = ?", sheet_id);
@@ -82,6 +91,7 @@ WriteResult Do(Batch& batch, const RegisterSheet& write) {
 WriteResult Do(Batch& batch, const BeginRound& write) {
   const LastRound last = LastRoundOf(batch.db, write.sheet_id);
   if (!last.ended || write.round != last.number + 1) return RoundBegun{};
+  if (PutAsideAfter(batch.db, write.sheet_id, last.number) != write.put_aside) return RoundBegun{};
   RoundBegun begun{.sweep_id = MakeSweep(batch, write)};
   if (begun.sweep_id == 0) return begun;
   begun.applied = true;
@@ -101,6 +111,9 @@ WriteResult Do(Batch& batch, const BeginRound& write) {
 }
 
 WriteResult Do(Batch& batch, const EndRound& write) {
+  if (PutAsideAfter(batch.db, write.sheet_id, write.round - 1) != write.put_aside) {
+    return RoundEnded{};
+  }
   const int ended = batch.db.Execute(
       "UPDATE sheet_rounds SET ended_at = ? WHERE sheet_id = ? AND round = ? AND ended_at IS NULL",
       write.now, write.sheet_id, write.round);
@@ -116,6 +129,18 @@ WriteResult Do(Batch& batch, const EndRound& write) {
         claim.log_threshold);
   }
   return RoundEnded{.applied = true};
+}
+
+WriteResult Do(Batch& batch, const PutAside& write) {
+  const LastRound last = LastRoundOf(batch.db, write.sheet_id);
+  if (write.round != (last.ended ? last.number : last.number - 1)) return ClaimsPutAside{};
+  for (const std::int64_t position : write.positions) {
+    batch.db.Execute(
+        "UPDATE sheet_claims SET standing = 'put aside' WHERE sheet_id = ? AND round = ? AND "
+        "position = ? AND standing = 'open'",
+        write.sheet_id, write.round, position);
+  }
+  return ClaimsPutAside{.applied = true};
 }
 
 }  // namespace pelab::store

@@ -38,6 +38,7 @@ struct Sizer {
     return (w.sweep ? (*this)(*w.sweep) : 0) + w.cells_json.size() + w.seeds.seeds.size();
   }
   std::size_t operator()(const EndRound& w) const { return w.claims.size() * 256; }
+  std::size_t operator()(const PutAside& w) const { return w.positions.size() * 8; }
   std::size_t operator()(const RenewFiles& w) const { return w.sha256s.size() * 128; }
   std::size_t operator()(const FindUnused& w) const { return w.sha256s.size() * 128; }
   std::size_t operator()(const PutQueue& w) const { return w.settings_json.size(); }

@@ -264,14 +264,14 @@ using WriteVariant =
                  ExtendSweep, Analyze, WorkerHello, WorkerSeen, DrainWorker, CreateAttempt,
                  AttemptEvent, EndAttempt, AppendLog, RecordUpload, RecordFile, RenewFiles,
                  FindUnused, DropCheckpoints, ImportJob, ImportSweep, AddPrincipal, ChangePrincipal,
-                 RecordAct, ReopenSweep, RegisterSheet, BeginRound, EndRound, PutQueue, PauseQueue,
-                 RemoveQueue>;
+                 RecordAct, ReopenSweep, RegisterSheet, BeginRound, EndRound, PutAside, PutQueue,
+                 PauseQueue, RemoveQueue>;
 using WriteResultVariant =
     std::variant<Nothing, SweepStored, SliceStored, Cancelled, SweepControlled, SweepLabeled,
                  SweepDeleted, DeletionCounted, Retried, SweepExtended, Analyzed, WorkerStored,
                  WorkerDrained, AttemptCreated, EventStored, UploadRecorded, FilesRenewed, Unused,
                  JobImported, SweepImported, PrincipalStored, SheetRegistered, RoundBegun,
-                 RoundEnded, QueueStored>;
+                 RoundEnded, ClaimsPutAside, QueueStored>;
 
 // The copies and moves of both are compiled once, in writes.cc: each would otherwise be a table of
 // functions in every file that passes a write on.

@@ -348,6 +348,29 @@ class Settle(SettleCase):
         self.assertEqual(result.returncode, 2)
         self.assertIn("have seeds up to 980, and the sheet needs 30 below 1000", result.stderr)
 
+    def test_a_claim_that_is_put_aside_gets_no_further_seeds(self):
+        sheet = self.sheet(FEW)
+        new = self.settle(sheet, "--put-aside", "rope-finite")
+        self.assertEqual(new.returncode, 2)
+        self.assertIn("the sheet is not registered, so it has no round whose e-values a claim "
+                      "could keep", new.stderr)
+        self.assertEqual(self.query("SELECT count(*) FROM v_sheets"), [(0,)])
+        self.ok(self.settle(sheet, "--max-jobs", "3"))
+        unknown = self.settle(sheet, "--put-aside", "rope-finit")
+        self.assertEqual(unknown.returncode, 2)
+        self.assertIn('sheet 1 (tiny-claims) has no claim "rope-finit"; did you mean rope-finite?',
+                      unknown.stderr)
+        result = self.ok(self.settle(sheet, "--put-aside", "rope-finite"))
+        self.assertIn("0 of 2 claims decided, 1 open, 1 put aside", result.stderr)
+        self.assertRegex(result.stderr, r"round 2: seed 1, 2 jobs")
+        self.recount()
+        self.assertEqual(self.verdicts(), {"rope-clearly": "fails", "rope-finite": "undecided"})
+        self.assertEqual(self.query("SELECT DISTINCT standing, seeds FROM v_sheet_claims WHERE "
+                                    "claim = 'rope-finite'"), [("put aside", 1)])
+        self.assertIn("put aside: gets no further seeds, by pelab settle --put-aside",
+                      result.stdout)
+        self.ok(self.pelab_db("db", "check"))
+
     def test_a_cancelled_job_stops_the_round_until_the_sheet_is_settled_again(self):
         self.server()
         sheet = self.sheet(FEW)

@@ -65,6 +65,7 @@ void Ledger::Counts::operator+=(const Counts& more) {
   with_files += more.with_files;
   recorded += more.recorded;
   rounds += more.rounds;
+  put_aside += more.put_aside;
   sheets_played += more.sheets_played;
   changes_stale += more.changes_stale;
 }

@@ -149,6 +149,7 @@ class Ledger {
     std::uint64_t recorded = 0;    // epochs that were recorded and are stored
     // Claim sheets.
     std::uint64_t rounds = 0;         // that ended
+    std::uint64_t put_aside = 0;      // requests that put claims aside
     std::uint64_t sheets_played = 0;  // once more, undisturbed
     std::uint64_t changes_stale = 0;  // of sheets, that others had made before
 
@@ -222,6 +223,7 @@ class Ledger {
   void On(const store::RegisterSheet& write, const store::WriteResult& result);
   void On(const store::BeginRound& write, const store::WriteResult& result);
   void On(const store::EndRound& write, const store::WriteResult& result);
+  void On(const store::PutAside& write, const store::WriteResult& result);
   void On(const store::RetrySlice& write, const store::WriteResult& result);
   void On(const store::RetryJob& write, const store::WriteResult& result);
   void CheckSlot(const store::CreateAttempt& write);

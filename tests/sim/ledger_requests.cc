@@ -205,6 +205,10 @@ void Ledger::On(const store::EndRound& write, const store::WriteResult& result) 
   sheets_of_claims_.On(write, ended);
 }
 
+void Ledger::On(const store::PutAside&, const store::WriteResult& result) {
+  counts_.put_aside += std::get<store::ClaimsPutAside>(result).applied;
+}
+
 void Ledger::On(const store::DrainWorker& write, const store::WriteResult& result) {
   const auto& drained = std::get<store::WorkerDrained>(result);
   counts_.drained += drained.changed;

@@ -37,6 +37,7 @@ constexpr Minimum kMinima[] = {
     {"jobs with files given out", &Counts::with_files, 500},
     {"recorded epochs", &Counts::recorded, 1000},
     {"rounds that ended", &Counts::rounds, 150},
+    {"claims put aside", &Counts::put_aside, 10},
     {"changes of sheets that came too late", &Counts::changes_stale, 10},
     {"sheets that were played once more", &Counts::sheets_played, 40},
 };

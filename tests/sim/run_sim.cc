@@ -60,7 +60,8 @@ void Print(const HistoryResult& sum, std::uint64_t histories, absl::Duration too
           " reports that a worker is gone ended ", counts.fenced, " attempts; ", counts.losses,
           " losses counted again; ", counts.old_hellos, " hellos of old workers; ",
           counts.with_files, " jobs with files given out; ", counts.recorded, " recorded epochs\n",
-          counts.rounds, " rounds of claim sheets ended, ", counts.changes_stale,
+          counts.rounds, " rounds of claim sheets ended, ", counts.put_aside,
+          " requests put claims aside, ", counts.changes_stale,
           " changes of sheets came too late, ", counts.sheets_played,
           " sheets were played once more")
           .c_str());

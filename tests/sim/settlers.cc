@@ -9,8 +9,9 @@ namespace pelab::sim {
 namespace {
 
 constexpr absl::Duration kSettlerTimeout = absl::Seconds(15);
-constexpr double kKilled = 0.06;  // commands, at each answer
-constexpr double kBudget = 0.15;  // rounds before which a budget is spent
+constexpr double kKilled = 0.06;    // commands, at each answer
+constexpr double kBudget = 0.15;    // rounds before which a budget is spent
+constexpr double kPutAside = 0.04;  // answers after which a claim is put aside
 
 }  // namespace
 
@@ -49,6 +50,7 @@ Settler::Settler(World& world, Coordinator& coordinator, People& people, std::st
       document_(std::move(document)),
       number_(number),
       dice_(world.DiceFor(absl::StrCat("settler ", number))),
+      aside_dice_(world.DiceFor(absl::StrCat("claims put aside by settler ", number))),
       any_seeds_(dice_.Chance(0.5)),
       slots_(static_cast<int>(1 + dice_.Draw(8))) {}
 
@@ -97,6 +99,7 @@ void Settler::Send(const Coordinator::SheetAnswer& answer) {
   request.mutable_sheet()->set_sheet(document_.substr(6, document_.find('\n') - 6));
   request.set_again(again_);
   request.set_stopped_by(stopped_by_);
+  if (!put_aside_.empty()) request.add_put_aside(put_aside_);
   if (state_ && state_->has_next() && stopped_by_.empty()) {
     request.set_begin_round(state_->next().round());
   }
@@ -123,6 +126,12 @@ void Settler::OnAnswer(const v1::Settlement& settlement) {
     world_.Note("settler ", number_, " is done");
     done_ = true;
     return;
+  }
+  put_aside_.clear();
+  if (!calm_ && !settlement.claims().empty() && aside_dice_.Chance(kPutAside)) {
+    const auto at = aside_dice_.Draw(static_cast<std::uint64_t>(settlement.claims_size()));
+    put_aside_ = settlement.claims(static_cast<int>(at)).claim();
+    world_.Note("settler ", number_, " puts ", put_aside_, " aside");
   }
   for (const v1::BlockedJob& job : settlement.open().blocked()) {
     world_.Note("settler ", number_, " lacks job ", job.job_id(), ": ", job.reason());

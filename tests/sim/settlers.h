@@ -38,11 +38,12 @@ class Settler {
   People& people_;
   const std::string document_;
   const int number_;
-  Dice dice_;
+  Dice dice_, aside_dice_;
   const bool any_seeds_;
   const int slots_;
   std::optional<v1::Settlement> state_;  // what this command was last told
   std::string stopped_by_;
+  std::string put_aside_;    // the claim that the next request puts aside; empty: none
   bool registered_ = false;  // a command of this settler was told so
   bool again_ = false;
   std::uint64_t question_ = 0;  // counts questions and commands

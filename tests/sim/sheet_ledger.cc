@@ -54,31 +54,78 @@ std::string TextOf(std::int64_t number, std::int64_t first_seed, std::int64_t en
                       cells_json);
 }
 
-// The verdicts of a sheet that nothing disturbs: a line for each round, and after it one for each
-// claim.
-std::vector<std::string> Undisturbed(const settle::StoredSheet& sheet,
-                                     const claims::Outcomes& outcomes) {
+std::string TextOf(const settle::StoredSheet& sheet, const claims::Round& round) {
+  return TextOf(round.number, round.first_seed, round.end_seed,
+                settle::CellsJson(settle::CombinationsOf(sheet, round)));
+}
+
+// What the database has of a sheet: a line for each round, and after it one for each claim. Which
+// claims people put aside, and after which round, nothing else tells.
+struct StoredLines {
   std::vector<std::string> lines;
-  std::vector<claims::ClaimState> states(sheet.bound->claims.size());
-  std::optional<claims::Round> round;
-  for (;;) {
-    round = claims::NextRound(*sheet.bound, sheet.registration, round ? &*round : nullptr, states);
-    if (!round) return lines;
-    lines.push_back(TextOf(round->number, round->first_seed, round->end_seed,
-                           settle::CellsJson(settle::CombinationsOf(sheet, *round))));
+  std::map<std::int64_t, std::vector<std::size_t>> put_aside;  // positions, by round
+};
+
+// The states with the claims put aside that people put aside after the round; of these claims,
+// those that have a bit in `which`.
+std::vector<claims::ClaimState> WithPutAside(std::vector<claims::ClaimState> states,
+                                             const StoredLines& stored, std::int64_t round,
+                                             std::uint64_t which = ~std::uint64_t{0}) {
+  const auto found = stored.put_aside.find(round);
+  if (found == stored.put_aside.end()) return states;
+  for (std::size_t i = 0; i < found->second.size(); ++i) {
+    claims::Standing& standing = states[found->second[i]].standing;
+    const bool is_one = ((which >> i) & 1) != 0 && standing == claims::Standing::kOpen;
+    if (is_one) standing = claims::Standing::kPutAside;
+  }
+  return states;
+}
+
+// The round after `last`, after which the claims stood as in `before`. It has no cells of claims
+// that were put aside before it began, and has those of the ones that were put aside later.
+std::optional<claims::Round> RoundAfter(const settle::StoredSheet& sheet, const claims::Round& last,
+                                        const std::vector<claims::ClaimState>& before,
+                                        const StoredLines& stored) {
+  const auto with = [&](std::uint64_t which) {
+    return claims::NextRound(*sheet.bound, sheet.registration, &last,
+                             WithPutAside(before, stored, last.number, which));
+  };
+  const auto found = stored.put_aside.find(last.number);
+  const std::size_t asides = found == stored.put_aside.end() ? 0 : found->second.size();
+  const auto& lines = stored.lines;
+  for (std::uint64_t which = 0; which + 1 < std::uint64_t{1} << asides; ++which) {
+    const auto round = with(which);
+    const bool is_stored =
+        round && std::find(lines.begin(), lines.end(), TextOf(sheet, *round)) != lines.end();
+    if (is_stored) return round;
+  }
+  return with(~std::uint64_t{0});
+}
+
+// The verdicts of a sheet that nothing disturbs, in lines such as the stored ones.
+std::vector<std::string> Undisturbed(const settle::StoredSheet& sheet,
+                                     const claims::Outcomes& outcomes, const StoredLines& stored) {
+  std::vector<std::string> lines;
+  std::vector<claims::ClaimState> before(sheet.bound->claims.size());
+  std::vector<claims::ClaimState> states = before;
+  auto round = claims::NextRound(*sheet.bound, sheet.registration, nullptr, states);
+  for (; round; round = RoundAfter(sheet, *round, before, stored)) {
+    lines.push_back(TextOf(sheet, *round));
     if (!claims::OpenCellsOf(*sheet.bound, sheet.registration, *round, states, outcomes).empty()) {
       lines.push_back(absl::StrCat("round ", round->number, " lacks results"));
       return lines;
     }
-    states = claims::Conclude(*sheet.bound, sheet.registration, *round, states, outcomes);
+    before = claims::Conclude(*sheet.bound, sheet.registration, *round, states, outcomes);
+    states = WithPutAside(before, stored, round->number);
     for (const store::StoredClaim& claim : settle::ToStore(sheet, states)) {
       lines.push_back(TextOf(round->number, claim));
     }
   }
+  return lines;
 }
 
-std::vector<std::string> StoredLines(db::Reader& reader, std::int64_t sheet_id) {
-  std::vector<std::string> lines;
+StoredLines StoredLinesOf(db::Reader& reader, std::int64_t sheet_id) {
+  StoredLines stored;
   v1::GetSheetRequest request;
   request.mutable_sheet()->set_sheet(absl::StrCat(sheet_id));
   const auto sheet = reader.GetSheet(request);
@@ -86,15 +133,19 @@ std::vector<std::string> StoredLines(db::Reader& reader, std::int64_t sheet_id) 
   *listed.mutable_sheet() = request.sheet();
   const auto claims =
       db::AllRows<v1::SheetClaimRow>(reader, &db::RowReader::ListSheetClaims, listed);
-  if (!sheet.ok() || !claims.ok()) return {"it cannot be read"};
+  if (!sheet.ok() || !claims.ok()) return {.lines = {"it cannot be read"}, .put_aside = {}};
   for (const v1::SheetRoundRow& round : sheet->rounds()) {
-    lines.push_back(
+    stored.lines.push_back(
         TextOf(round.round(), round.first_seed(), round.end_seed(), round.cells_json()));
     for (const v1::SheetClaimRow& claim : *claims) {
-      if (claim.round() == round.round()) lines.push_back(TextOf(claim));
+      if (claim.round() != round.round()) continue;
+      stored.lines.push_back(TextOf(claim));
+      if (claim.standing() == "put aside") {
+        stored.put_aside[claim.round()].push_back(static_cast<std::size_t>(claim.position()));
+      }
     }
   }
-  return lines;
+  return stored;
 }
 
 // How often a loss that is not finite was the outcome of one of the sweep's jobs, which was then
@@ -275,8 +326,9 @@ void SheetLedger::CheckSheet(std::int64_t sheet_id, db::Reader& reader, store::S
   changed.executeStep();
   if (changed.getColumn(0).getInt() != 0) return;
   compared_ += 1;
-  const auto wanted = Undisturbed(*sheet, claims::OutcomesOf(*sheet->bound, *rows));
-  const auto stored = StoredLines(reader, sheet_id);
+  const StoredLines found = StoredLinesOf(reader, sheet_id);
+  const auto wanted = Undisturbed(*sheet, claims::OutcomesOf(*sheet->bound, *rows), found);
+  const auto& stored = found.lines;
   const auto [want, have] =
       std::mismatch(wanted.begin(), wanted.end(), stored.begin(), stored.end());
   if (want != wanted.end() || have != stored.end()) {

@@ -45,11 +45,11 @@ TEST_F(SimTest, ASeedIsAHistory) {
 TEST_F(SimTest, HistoriesThatTryTooLittleAreNamed) {
   HistoryResult sum;
   EXPECT_EQ(TooRare(sum, 499).size(), 0U);
-  EXPECT_EQ(TooRare(sum, 500).size(), 26U);
+  EXPECT_EQ(TooRare(sum, 500).size(), 27U);
   sum.faults = 9999;
   sum.counts.sheets_played = 80;
   const std::vector<std::string> rare = TooRare(sum, 2000);
-  EXPECT_EQ(rare.size(), 25U);
+  EXPECT_EQ(rare.size(), 26U);
   EXPECT_EQ(rare.front(), "9999 faults in 2000 histories, which are meant to have at least 10000");
 }
 

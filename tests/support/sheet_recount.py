@@ -408,10 +408,12 @@ class Sheet:
         """The rounds, and after each the rows of its claims, as long as `rounds` ask for them."""
         states = [{"standing": "open"} for _ in self.claims]
         end, found = self.first, []
+        aside = []  # claims that were put aside after the round before
         for number in range(1, rounds + 1):
-            claims = [claim for claim, state in zip(self.claims, states)
-                      if state["standing"] == "open"]
-            cells = set().union(*(claim.cells for claim in claims)) if claims else set()
+            cells = self._open_cells(states)
+            # Some may have been put aside after the round began, which then has their cells.
+            stored = self._cells_of(number) if aside else set()
+            cells = cells.union(*(claim.cells for claim in aside if claim.cells <= stored))
             if not cells:
                 break
             first = end
@@ -420,9 +422,33 @@ class Sheet:
             if end <= first:
                 break
             self._conclude(states, end)
+            aside = self._put_aside(states, number)
             found.append({"round": number, "first_seed": first, "end_seed": end,
                           "cells": sorted(self.combinations[cell] for cell in cells),
                           "claims": [dict(state) for state in states]})
+        return found
+
+    def _open_cells(self, states):
+        claims = [claim for claim, state in zip(self.claims, states)
+                  if state["standing"] == "open"]
+        return set().union(*(claim.cells for claim in claims)) if claims else set()
+
+    def _cells_of(self, number):
+        stored, = self.db.execute("SELECT cells_json FROM v_sheet_rounds WHERE sheet_id = ? AND "
+                                  "round = ?", (self.number, number)).fetchone()
+        combinations = json.loads(stored)
+        return {cell for cell, its in self.combinations.items() if its in combinations}
+
+    def _put_aside(self, states, number):
+        """People put claims aside; only the rows tell which, and after which round. Returns those
+        of this round."""
+        found = []
+        for position, in self.db.execute(
+                "SELECT position FROM v_sheet_claims WHERE sheet_id = ? AND round = ? AND "
+                "standing = 'put aside'", (self.number, number)):
+            if states[position]["standing"] == "open":
+                states[position]["standing"] = "put aside"
+                found.append(self.claims[position])
         return found
 
     def _conclude(self, states, end):

@@ -5,6 +5,7 @@
 
 #include "core/access/audit_chain.h"
 #include "core/db/check/check.h"
+#include "pelab/v1/claims.grpc.pb.h"
 #include "server/limits.h"
 #include "tests/contract/rpc/identity_fixture.h"
 #include "tests/support/logged.h"
@@ -309,6 +310,34 @@ TEST_F(PrincipalsTest, LimitsOfASubmitterNameWhoRaisesThem) {
   const Channel bob = Join("bob", v1::ROLE_SUBMITTER);
   EXPECT_THAT(SubmitAs(bob, Document("four", "[0, 1]")),
               StatusIs(absl::StatusCode::kPermissionDenied, HasSubstr("is alice's")));
+}
+
+TEST_F(PrincipalsTest, ClaimsArePutAsideByTheOwnersOfTheirSheets) {
+  BeginIdentity();
+  const Channel alice = Join("alice", v1::ROLE_SUBMITTER);
+  v1::RegisterSheetRequest request;
+  request.set_document(
+      "name: mine\nsweep: sweep.yaml\nclaims:\n"
+      "  - {id: a, above: {metric: test_accuracy, a: pe=rope, b: pe=nope}}\n");
+  request.set_file_name("mine.yaml");
+  request.set_sweep_document(Document("sweep"));
+  request.set_slots(1);
+  v1::Settlement settlement;
+  ASSERT_THAT(Call<v1::Claims>(alice, &v1::Claims::Stub::RegisterSheet, request, settlement),
+              IsOk());
+  v1::AdvanceRequest aside;
+  aside.mutable_sheet()->set_sheet("mine");
+  aside.add_put_aside("a");
+  const auto put_aside = [&](const Channel& by) {
+    return Call<v1::Claims>(by, &v1::Claims::Stub::Advance, aside, settlement);
+  };
+  EXPECT_THAT(put_aside(Join("bob", v1::ROLE_SUBMITTER)),
+              StatusIs(absl::StatusCode::kPermissionDenied,
+                       HasSubstr("is alice's; bob may change only sheets of its own")));
+  for (const Channel& by : {alice, root_}) {
+    EXPECT_THAT(put_aside(by),
+                StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("has ended yet")));
+  }
 }
 
 TEST_F(PrincipalsTest, AReaderMakesOnlySoManyCalls) {

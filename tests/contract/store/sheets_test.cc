@@ -97,6 +97,38 @@ TEST_P(SheetsTest, RoundsBeginInOrderAndOneAtATime) {
   EXPECT_EQ(Text("SELECT count(*) FROM sweeps"), "1");
 }
 
+TEST_P(SheetsTest, ClaimsArePutAsideAfterTheLastRoundThatHasEnded) {
+  Do<SheetRegistered>(Sheet("one"));
+  const PutAside first{.sheet_id = 1, .round = 1, .positions = {0}};
+  EXPECT_FALSE(Do<ClaimsPutAside>(first).applied) << "no round was begun";
+  Do<RoundBegun>(Round(1, 0, 1));
+  EXPECT_FALSE(Do<ClaimsPutAside>(first).applied) << "it has not ended";
+  Do<RoundEnded>(End(1));
+  Do<RoundBegun>(Round(2, 1, 2, "1 of 0"));
+  EXPECT_FALSE(Do<ClaimsPutAside>(PutAside{1, 2, {0}}).applied) << "it has not ended";
+  EXPECT_TRUE(Do<ClaimsPutAside>(first).applied);
+  EXPECT_EQ(Text("SELECT standing FROM sheet_claims"), "put aside");
+  EXPECT_FALSE(Do<RoundEnded>(End(2)).applied) << "computed with the claim open";
+  EndRound end = End(2);
+  end.put_aside = 1;
+  end.claims[0].standing = "put aside";
+  EXPECT_TRUE(Do<RoundEnded>(end).applied);
+  EXPECT_FALSE(Do<RoundBegun>(Round(3, 2, 3, "2 of 0")).applied) << "planned with it open";
+  BeginRound begin = Round(3, 2, 3, "2 of 0");
+  begin.put_aside = 1;
+  EXPECT_TRUE(Do<RoundBegun>(begin).applied);
+}
+
+TEST_P(SheetsTest, AClaimThatIsDecidedIsNotPutAside) {
+  Do<SheetRegistered>(Sheet("one"));
+  Do<RoundBegun>(Round(1, 0, 1));
+  EndRound end = End(1);
+  end.claims[0].standing = "decided";
+  Do<RoundEnded>(end);
+  EXPECT_TRUE(Do<ClaimsPutAside>(PutAside{1, 1, {0}}).applied);
+  EXPECT_EQ(Text("SELECT standing FROM sheet_claims"), "decided");
+}
+
 TEST_P(SheetsTest, ADeletedSweepLeavesTheRoundsAndIsNotMadeAgain) {
   Do<SheetRegistered>(Sheet("one"));
   const auto begun = Do<RoundBegun>(Round(1, 0, 0, ""));

@@ -15,6 +15,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
+using ::testing::UnorderedElementsAre;
 
 constexpr char kTwoClaims[] = R"(
   - {id: a, above: {metric: test_accuracy, a: pe=rope, b: pe=nope}}
@@ -165,6 +166,29 @@ TEST(RoundsTest, ASeedOfAnEarlierRoundThatIsQueuedAgainIsWaitedFor) {
   EXPECT_EQ(found[0].seed, 5);
 }
 
+TEST(RoundsTest, CellsThatOnlyAClaimPutAsideNeedsAreNotWaitedFor) {
+  const BoundSheet sheet = Bound(R"(
+  - {id: a, above: {metric: test_accuracy, a: pe=rope, b: pe=nope}}
+  - {id: b, above: {metric: test_accuracy, a: pe=rope, b: pe=alibi}}
+)",
+                                 kThreePes);
+  std::vector<ClaimState> states(2);
+  const Round round{.number = 1, .first_seed = 0, .end_seed = 1, .cells = {kRope, kNope, kAlibi}};
+  Outcomes outcomes;
+  SetAccuracy(outcomes, kRope, {0.9});
+  SetAccuracy(outcomes, kNope, {0.5});
+  EXPECT_THAT(OpenCellsOf(sheet, {}, round, states, outcomes), SizeIs(1)) << "alibi's job";
+  states[1].standing = Standing::kPutAside;
+  EXPECT_THAT(OpenCellsOf(sheet, {}, round, states, outcomes), IsEmpty());
+  const auto after = Conclude(sheet, {.slots = 1}, round, states, outcomes);
+  EXPECT_EQ(after[0].e.seeds, 1);
+  EXPECT_EQ(after[1].e, states[1].e);
+  EXPECT_EQ(after[1].standing, Standing::kPutAside);
+  const auto next = NextRound(sheet, {.slots = 1}, &round, after);
+  ASSERT_TRUE(next.has_value());
+  EXPECT_THAT(next->cells, UnorderedElementsAre(kRope, kNope));
+}
+
 double LearnsNothing(std::size_t, std::int64_t) { return 0.1; }
 
 TEST(RoundsTest, AClaimThatIsNeverEligibleIsGivenUp) {
@@ -202,8 +226,8 @@ TEST(RoundsTest, SeedsThatWereStoredBeforeAreExploratory) {
 }
 
 TEST(RoundsTest, NamesAreReadBack) {
-  for (const Standing standing :
-       {Standing::kOpen, Standing::kDecided, Standing::kAllSeeds, Standing::kFutile}) {
+  for (const Standing standing : {Standing::kOpen, Standing::kDecided, Standing::kAllSeeds,
+                                  Standing::kFutile, Standing::kPutAside}) {
     EXPECT_EQ(ParseStanding(NameOf(standing)), standing);
   }
   EXPECT_FALSE(ParseStanding("closed").has_value());

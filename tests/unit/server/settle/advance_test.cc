@@ -2,6 +2,7 @@
 // time, steps whose time has passed, and jobs that will not come. No job has to run.
 #include "server/settle/advance.h"
 
+#include <SQLiteCpp/SQLiteCpp.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -104,6 +105,12 @@ class AdvanceTest : public testing::Test {
     request.set_again(again);
     return {clock_, sheets_, request, {}};
   }
+  settle::Advance PutAside(const std::vector<std::string>& claims) {
+    v1::AdvanceRequest request;
+    request.mutable_sheet()->set_sheet("settled");
+    request.mutable_put_aside()->Add(claims.begin(), claims.end());
+    return {clock_, sheets_, request, {}};
+  }
   // Stores a change, and makes the cells that it asks for.
   void Store(Advance& advance, Change change) {
     const store::WriteResult result = Do(std::move(change.write));
@@ -127,6 +134,10 @@ class AdvanceTest : public testing::Test {
       if (auto* const answer = std::get_if<Answer>(&*step)) return answer->settlement;
       Store(advance, std::get<Change>(*std::move(step)));
     }
+  }
+
+  std::int64_t Number(const char* sql) {
+    return SQLite::Database(dir_ / "pelab.db").execAndGet(sql).getInt64();
   }
 
   TempDir dir_;
@@ -181,6 +192,57 @@ TEST_F(AdvanceTest, ASheetThatOthersAdvanceForEverIsGivenUp) {
   Change begin = NextChange(advance);
   for (int i = 0; i < 9; ++i) EXPECT_THAT(advance.Next(*reader_), IsOk());  // nothing is stored
   EXPECT_TRUE(absl::IsAborted(advance.Next(*reader_).status()));
+}
+
+TEST_F(AdvanceTest, AClaimThatIsPutAsideKeepsItsEvidenceAndGetsNoFurtherSeeds) {
+  const v1::Settlement before = Run(Request(1));
+  Advance advance = PutAside({"wrong", "wrong"});
+  Change change = NextChange(advance);
+  EXPECT_THAT(change.act, HasSubstr("put aside: wrong"));
+  Store(advance, std::move(change));
+  const v1::Settlement aside = Run(std::move(advance));
+  ASSERT_EQ(aside.claims_size(), 2);
+  EXPECT_EQ(aside.claims(0).standing(), "open");
+  EXPECT_EQ(aside.claims(1).standing(), "put aside");
+  EXPECT_EQ(aside.next().jobs(), 1) << "rope's; nope is in no open claim";
+  const v1::Settlement after = Run(Request(2));
+  EXPECT_EQ(after.claims(0).seeds(), 2);
+  EXPECT_EQ(after.claims(1).standing(), "put aside");
+  EXPECT_EQ(after.claims(1).log_e_fails(), before.claims(1).log_e_fails());
+  EXPECT_EQ(Run(PutAside({"wrong"})).SerializeAsString(), after.SerializeAsString())
+      << "nothing is left to do";
+}
+
+TEST_F(AdvanceTest, OnlyClaimsOfTheSheetAndOnlyAfterARoundCanBePutAside) {
+  Advance early = PutAside({"wrong"});
+  EXPECT_THAT(early.Next(*reader_).status(),
+              StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("no round of sheet 1")));
+  Run(Request(1));
+  Advance unknown = PutAside({"wrung"});
+  EXPECT_THAT(unknown.Next(*reader_).status(),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("has no claim \"wrung\"; did you mean wrong?")));
+}
+
+// Somebody puts a claim aside after another one has computed the end of the round, or planned the
+// next one.
+TEST_F(AdvanceTest, AStepThatDoesNotKnowOfAClaimPutAsideIsTakenAgain) {
+  Run(Request(1));
+  Advance begins = Request(2);
+  Change begin = NextChange(begins);
+  Run(PutAside({"wrong"}));
+  Store(begins, std::move(begin));
+  EXPECT_EQ(Number("SELECT count(*) FROM sheet_rounds"), 1);
+  Store(begins, NextChange(begins));
+  Change end = NextChange(begins);
+  Advance aside = PutAside({"sure"});
+  Store(aside, NextChange(aside));
+  Store(begins, std::move(end));
+  EXPECT_EQ(Number("SELECT count(*) FROM sheet_rounds WHERE ended_at IS NULL"), 1);
+  const v1::Settlement settled = Run(std::move(begins));
+  EXPECT_EQ(settled.sheet().ended_rounds(), 2);
+  EXPECT_EQ(settled.claims(0).seeds(), 1) << "it kept the evidence of round 1";
+  EXPECT_FALSE(settled.has_next());
 }
 
 // Somebody adds seeds to the sheet's sweep, and cancels it after the round has ended.
