@@ -6,7 +6,7 @@
 
 The text between `<!-- begin NAME -->` and `<!-- end NAME -->` is that of the sheet NAME, as `pelab
 claims show NAME --output markdown` prints it. The text of `answers` has a line for each claim that
-has a source, with the verdicts under both protocols. The text of `NAME-grid` has the claims that
+has a source, with the verdicts under both protocols at each size. The text of `NAME-grid` has the claims that
 are made for each value of two fields or more. That of `summary` has a line for each sheet: how many
 of its claims are decided, and what that took.
 """
@@ -24,6 +24,7 @@ import tempfile
 RESULTS = pathlib.Path(__file__).resolve().parent
 PAGE = RESULTS.parent / "reproduction.md"
 PROTOCOLS = ("published", "clean")
+SIZES = ("small", "tiny")  # with which the names of sheets begin
 
 
 class Pelab:
@@ -48,15 +49,16 @@ class Pelab:
         return json.loads(self.ask("show", sheet, "--output", "json"))
 
 
-def of_protocol(sheet, claim):
-    """((sheet, claim, values of its other fields), protocol). The protocol is that of the sheet's
-    name or of the claim; None if the claim is about both or neither."""
+def place_of(sheet, claim):
+    """((subject, claim, values of its other fields), (size, protocol)). The protocol is that of the
+    sheet's name or of the claim; None if the claim is about both or neither."""
+    size, _, subject = sheet.partition("-")
     fields = dict(claim["each"])
     found = fields.pop("protocol", None)
     for protocol in PROTOCOLS:
-        if sheet.endswith(f"-{protocol}"):
-            sheet, found = sheet.removesuffix(f"-{protocol}"), protocol
-    return (sheet, claim["claim"], tuple(fields.items())), found
+        if subject.endswith(f"-{protocol}"):
+            subject, found = subject.removesuffix(f"-{protocol}"), protocol
+    return (subject, claim["claim"], tuple(fields.items())), (size, found)
 
 
 def verdict_of(claim):
@@ -66,13 +68,21 @@ def verdict_of(claim):
     return "still open" if claim["standing"] == "open" else claim["verdict"]
 
 
-NOT_DECIDABLE = "not decidable at this size"
+def of_sizes(verdicts):
+    """What the verdicts of a claim at several sizes come to."""
+    decided = {verdict for verdict in verdicts if verdict in ("holds", "fails")}
+    if decided:
+        return decided.pop() if len(decided) == 1 else "depends on the size"
+    return "still open" if "still open" in verdicts else "not decided"
 
 
-def answer(verdicts):
-    """One word or two for the verdicts of a claim by protocol."""
-    verdicts = {protocol: NOT_DECIDABLE if verdict in ("undecided", "not eligible") else verdict
-                for protocol, verdict in verdicts.items()}
+def answer(claims):
+    """One word or two for the claims of a line, by size and protocol."""
+    by_protocol = {}
+    for (_, protocol), claim in claims.items():
+        by_protocol.setdefault(protocol or "both", []).append(verdict_of(claim))
+    verdicts = {protocol: of_sizes(by_protocol[protocol])
+                for protocol in (*PROTOCOLS, "both") if protocol in by_protocol}
     found = set(verdicts.values())
     if found == {"holds", "fails"}:
         return "depends on the protocol"
@@ -85,22 +95,25 @@ def answers(collected):
     """Markdown lines, one for each claim; `collected` has (sheet, claim) pairs."""
     rows = {}
     for sheet, claim in collected:
-        key, protocol = of_protocol(sheet, claim)
+        key, place = place_of(sheet, claim)
         row = rows.setdefault(key, {"says": claim["says"], "source": claim["source"], "by": {}})
-        row["by"][protocol or "both"] = claim
-    lines = ["| claim | source | published | clean | answer |", "|---|---|---|---|---|"]
-    for (sheet, _, fields), row in rows.items():
+        row["by"][place] = claim
+    sizes = [size for size in SIZES
+             if any(place[0] == size for row in rows.values() for place in row["by"])]
+    columns = [(size, protocol) for size in sizes for protocol in PROTOCOLS]
+    lines = [f"| claim | source | {' | '.join(f'{size}, {its}' for size, its in columns)} | "
+             "answer |", f"|---|---|{'---|' * len(columns)}---|"]
+    for (subject, _, fields), row in rows.items():
         cells = []
-        for protocol in PROTOCOLS:
-            claim = row["by"].get(protocol, row["by"].get("both"))
+        for size, protocol in columns:
+            claim = row["by"].get((size, protocol), row["by"].get((size, None)))
             cells.append("–" if claim is None else
                          f"{verdict_of(claim)}, {claim['shows']} of {claim['n']}")
-        verdicts = {protocol: verdict_of(claim) for protocol, claim in row["by"].items()}
-        task = sheet.split("-")[1] if "-" in sheet else sheet
+        task = subject.split("-")[0]
         where = ", ".join(f"{field.split('.')[-1]} {value}" for field, value in fields)
         says = f"{row['says']} ({where})" if where else row["says"]
-        lines.append(f"| {task}: {says} | {row['source']} | {cells[0]} | {cells[1]} | "
-                     f"{answer(verdicts)} |")
+        lines.append(f"| {task}: {says} | {row['source']} | {' | '.join(cells)} | "
+                     f"{answer(row['by'])} |")
     return "\n".join(lines) + "\n"
 
 

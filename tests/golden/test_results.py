@@ -52,6 +52,19 @@ class Results(unittest.TestCase):
             "(clean) |",
             "| task: RoPE has a deposit | Figure 4 | holds, 7 of 9 | holds, 8 of 9 | holds |"])
 
+    def test_an_answer_puts_the_sizes_of_a_claim_together(self):
+        def of(*verdicts):
+            places = [("small", "published"), ("tiny", "published"), ("small", "clean")]
+            return write_tables.answer({
+                place: {"verdict": verdict, "standing": "decided"}
+                for place, verdict in zip(places, verdicts, strict=True)})
+        self.assertEqual(of("undecided", "holds", "holds"), "holds")
+        self.assertEqual(of("not eligible", "fails", "holds"), "depends on the protocol")
+        self.assertEqual(of("holds", "fails", "holds"),
+                         "depends on the size (published); holds (clean)")
+        self.assertEqual(of("undecided", "not eligible", "fails"),
+                         "not decided (published); fails (clean)")
+
 
 if __name__ == "__main__":
     unittest.main(verbosity=2)
