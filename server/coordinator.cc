@@ -242,6 +242,12 @@ http::Sources Coordinator::Parts::MakeSources(const Clock& clock) {
                                    claims.sheets().Load(reader, absl::StrCat(sheet)));
             return settle::SummariesOf(reader, stored);
           },
+          .seeds = [this](db::Reader& reader, std::int64_t sheet,
+                          const std::string& claim) -> absl::StatusOr<render::Json> {
+            PELAB_ASSIGN_OR_RETURN(const settle::StoredSheet stored,
+                                   claims.sheets().Load(reader, absl::StrCat(sheet)));
+            return settle::SeedsOf(reader, stored, claim);
+          },
           .metrics = [this] { return metrics.Text(); }};
 }
 

@@ -17,6 +17,7 @@
 #include "core/base/strings.h"
 #include "core/claims/cell_labels.h"
 #include "core/claims/evidence.h"
+#include "core/claims/evidence_json.h"
 #include "core/render/text.h"
 #include "core/results/cell_jobs.h"
 #include "core/stats/e_value.h"
@@ -160,7 +161,7 @@ render::Json CostJson(const claims::BoundSheet& sheet, const SheetCost& cost) {
   Json cells = Json::array();
   for (const CellCost& cell : cost.cells) {
     const experiment::Cell& of = sheet.configurations[cell.configuration];
-    Json json = CellJson(of, labels.SettingsOf(cell.configuration));
+    Json json = claims::CellJson(of, labels.SettingsOf(cell.configuration));
     json.update({{"claims", cell.claims},
                  {"stored", cell.stored},
                  {"seconds_per_seed", render::OrNull(cell.seconds_per_seed)}});

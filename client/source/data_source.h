@@ -25,7 +25,7 @@
 namespace pelab::client {
 
 // Functions that return a list return the whole list; the Read functions deliver pages or pieces.
-// Errors are those of db::RowReader; UNAVAILABLE means only that a coordinator does not answer.
+// Errors are those of db::RowReader, and UNAVAILABLE if a coordinator does not answer.
 // Several threads may read at the same time.
 class DataSource {
  public:
@@ -56,8 +56,8 @@ class DataSource {
   absl::StatusOr<std::vector<v1::ArtifactRow>> Artifacts(const v1::JobFilter& filter);
   absl::StatusOr<std::vector<v1::AttemptRow>> Attempts(const v1::JobFilter& filter);
   virtual absl::StatusOr<std::vector<v1::WorkerRow>> Workers();
-  // The audit: what principals did and were refused, in the order of recording, in pages. The
-  // request's page is ignored. `on_page` works as in ReadCurves.
+  // Reads the audit in pages, oldest entry first: the calls that principals made, and those that
+  // were refused. The request's page is ignored. `on_page` works as in ReadCurves.
   using AuditPage = google::protobuf::RepeatedPtrField<v1::AuditRow>;
   absl::Status ReadAudit(const v1::ListAuditRequest& request,
                          const std::function<absl::Status(const AuditPage&)>& on_page);

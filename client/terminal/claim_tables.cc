@@ -11,6 +11,7 @@
 #include "client/terminal/put.h"
 #include "client/terminal/table.h"
 #include "core/base/strings.h"
+#include "core/claims/evidence_json.h"
 #include "core/claims/metric.h"
 #include "core/claims/summary.h"
 #include "core/render/text.h"
@@ -137,47 +138,6 @@ std::string VerdictText(const JudgedSheet& judged, std::size_t i) {
   std::string standing = StandingText(judged.claims[i].standing());
   if (verdict == Verdict::kUndecided) return standing;
   return Concat(claims::NameOf(verdict), standing == "open" ? ", open" : "");
-}
-
-Json SidesJson(const std::vector<SideEvidence>& sides, const char* of) {
-  Json all = Json::array();
-  for (const SideEvidence& side : sides) {
-    all.push_back({{"of", of},
-                   {"statistic", side.side.statistic},
-                   {"sign", side.side.above ? "above" : "below"},
-                   {"limit", side.side.limit},
-                   {"k", side.count.successes},
-                   {"n", side.count.trials},
-                   {"e", std::exp(side.log_e)}});
-  }
-  return all;
-}
-
-Json StatisticsJson(const claims::BoundSheet& sheet, const claims::CellLabels& labels,
-                    const BoundClaim& claim, const Evidence& evidence) {
-  Json all = Json::array();
-  for (std::size_t i = 0; i < claim.statistics.size(); ++i) {
-    const Estimate estimate = EstimateOf(evidence, i);
-    Json cells = Json::array(), values = Json::array();
-    for (const claims::BoundTerm& term : claim.statistics[i]) {
-      const experiment::Cell& cell = sheet.configurations[term.configuration];
-      cells.push_back(CellJson(cell, labels.SettingsOf(term.configuration)));
-      cells.back()["weight"] = term.weight;
-    }
-    for (const claims::SeedEvidence& seed : evidence.seeds) {
-      values.push_back({{"seed", seed.seed},
-                        {"value", render::FiniteOrNull(seed.values[i])},
-                        {"eligible", seed.eligible}});
-    }
-    all.push_back({{"cells", cells},
-                   {"n", estimate.n},
-                   {"mean", render::OrNull(estimate.mean)},
-                   {"t_half_width", render::OrNull(estimate.t_half_width)},
-                   {"median_low", render::FiniteOrNull(estimate.median.low)},
-                   {"median_high", render::FiniteOrNull(estimate.median.high)},
-                   {"values", values}});
-  }
-  return all;
 }
 
 Json EachJson(const Claim& claim, const BoundClaim& bound) {
@@ -383,15 +343,6 @@ std::string NotesText(const JudgedSheet& judged, bool costs) {
 
 }  // namespace
 
-render::Json CellJson(const experiment::Cell& cell, const claims::CellLabels::Settings& settings) {
-  Json json = {{"pe", cell.pe_label},
-               {"task", cell.task_label},
-               {"protocol", cell.protocol_label},
-               {"settings", Json::object()}};
-  for (const auto& [field, value] : settings) json["settings"][field] = value;
-  return json;
-}
-
 std::string VerdictsText(const JudgedSheet& judged, const render::Style& style) {
   std::vector<Column> columns = {{"claim", Column::Align::kLeft, true}, {"verdict"}};
   const std::size_t shown = EvidenceColumnsIn(style.width);
@@ -423,11 +374,8 @@ render::Json VerdictsJson(const JudgedSheet& judged) {
     const BoundClaim& bound = judged.sheet.claims[i];
     claim["claim"] = judged.sheet.sheet.claims[bound.claim].id;
     claim["each"] = EachJson(judged.sheet.sheet.claims[bound.claim], bound);
-    claim["sides"] = SidesJson(judged.evidence[i].holds, "holds");
-    for (Json& side : SidesJson(judged.evidence[i].fails, "fails")) {
-      claim["sides"].push_back(std::move(side));
-    }
-    claim["statistics"] = StatisticsJson(judged.sheet, labels, bound, judged.evidence[i]);
+    claim["sides"] = claims::SidesJson(judged.evidence[i]);
+    claim["statistics"] = claims::StatisticsJson(judged.sheet, labels, bound, judged.evidence[i]);
     claims_json.push_back(std::move(claim));
   }
   return {{"sheet", judged.sheet.sheet.name},

@@ -11,13 +11,9 @@
 #include "client/figure/paper_table.h"
 #include "client/options/options.h"
 #include "client/terminal/style.h"
-#include "core/claims/cell_labels.h"
 #include "core/render/json.h"
 
 namespace pelab::client {
-
-// {"pe", "task", "protocol", "settings": {field: value}} of a cell of a sheet.
-render::Json CellJson(const experiment::Cell& cell, const claims::CellLabels::Settings& settings);
 
 std::string VerdictsText(const JudgedSheet& judged, const render::Style& style);
 // {"sheet", "sha256", "false_discovery_rate", "rests_on", "registered" (null if it is not),

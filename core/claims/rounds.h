@@ -47,7 +47,8 @@ struct Registration {
   // The first seed after all those (below kFirstPilotSeed) that cells of the sheet had jobs for.
   // This seed and higher ones are confirmatory, lower ones exploratory.
   std::int64_t fresh_from = 0;
-  std::int64_t slots = 1;  // at least 1; a round gives them all something to do
+  // At least 1. A round gives them all something to do, unless the sheet has too few seeds so far.
+  std::int64_t slots = 1;
 };
 
 // The cells of all open claims, with the seeds first_seed … end_seed - 1.
@@ -69,9 +70,9 @@ struct OpenCell {
   std::int64_t seed = 0;
   std::string lacks;  // the metric whose analysis is to come, if it is trained; otherwise empty
 };
-// Those of `round`, and those of earlier rounds that were queued again meanwhile: without an
-// earlier seed, all later ones would count for nothing. Cells that only claims put aside since the
-// round began are about are not among them.
+// Returns the open cells of `round`, and those of earlier rounds whose jobs were queued again: a
+// claim counts seeds only up to the first one that is missing. A cell is left out if all claims
+// about it were put aside after the round began.
 std::vector<OpenCell> OpenCellsOf(const BoundSheet& sheet, const Registration& registration,
                                   const Round& round, std::span<const ClaimState> states,
                                   const Outcomes& outcomes);
@@ -82,7 +83,7 @@ std::vector<ClaimState> Conclude(const BoundSheet& sheet, const Registration& re
                                  const Round& round, std::span<const ClaimState> before,
                                  const Outcomes& outcomes);
 
-// How many of a claim's seeds, of which there are `seeds`, were stored before the registration.
+// How many of a claim's first `seeds` seeds are exploratory: lower than fresh_from.
 std::int64_t ExploratorySeeds(const Registration& registration, std::int64_t seeds);
 
 }  // namespace pelab::claims

@@ -7,15 +7,19 @@
 
 namespace pelab::experiment {
 
-// The accuracy of Bayes' rule on the job's test examples, a fraction of those that are scored: 1
-// where the tokens determine the label. In `published` distance the triggers are words of the
-// segments, too, so that some sequences have several possible gaps. The value is then the mean of
-// the largest posterior probability of a gap. Where no trigger recurs, that is 1; the mean over the
-// other sequences is taken from up to 10,000 of them, always the same ones. The standard error is
-// 0.0005 at the paper's size, and below 0.002 for sequences of up to 200 tokens. docs/formats.md
-// has the rule, tests/golden/ceilings.py computes it by itself.
+// Returns the expected accuracy of the best possible classifier (the Bayes classifier) on scored
+// examples of the job's task, from 0 to 1. It is 1 for a task in which the tokens determine the
+// label.
 //
-// Held-out places are left out of account. nullopt for own data: it is not known.
+// In the task `distance`, two trigger words stand in a sequence, and the label is the gap between
+// them. In its `published` definition a trigger may also occur as an ordinary word, so several gaps
+// can be possible, and the classifier chooses the most probable one. Its mean probability is 1 for
+// sequences in which no trigger recurs. For the others it is estimated from at most 10,000
+// sequences, which are drawn alike in every call. The standard error is 0.0005 at the paper's size,
+// and below 0.002 for sequences of up to 200 tokens. docs/formats.md has the rule;
+// tests/golden/ceilings.py computes it by itself.
+//
+// Held-out places are ignored. nullopt for own data: their ceiling is not known.
 std::optional<double> BestAccuracy(const Job& job);
 
 }  // namespace pelab::experiment

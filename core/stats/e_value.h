@@ -9,9 +9,9 @@
 //   e(k, n) = 2 ∫ from 1/2 to 1 of (2p)^k (2(1 - p))^(n - k) dp
 //           = 2^(n + 1) B(k + 1, n - k + 1) (1 - I_1/2(k + 1, n - k + 1))
 //
-// Under the null its expectation is at most 1 at every stopping time, so it exceeds 1 / a at any
-// time with a probability of at most a. All functions take and return natural logarithms of
-// e-values, which are finite up to 10^6 observations.
+// Under the null, the e-value has an expectation of at most 1 at every stopping time. So the
+// probability that it ever exceeds 1 / a is at most a. All functions take and return natural
+// logarithms of e-values, which are finite up to 10^6 observations.
 #pragma once
 
 #include <cstdint>
@@ -19,8 +19,8 @@
 
 namespace pelab::stats {
 
-// Successes among observations. An observation that is neither for nor against a hypothesis (a
-// tie) is one without success, for both of its sides.
+// Successes among observations. A tie, which supports neither a hypothesis nor its opposite, is no
+// success for either.
 struct SignCount {
   std::int64_t successes = 0;
   std::int64_t trials = 0;
@@ -35,9 +35,9 @@ double LogEValue(const SignCount& count);
 double LogMeanEValue(std::span<const double> logs);
 
 // The probability that LogEValue reaches `log_threshold` at some number of observations up to
-// `most_trials`, given those in `now`. It is 1 if it is reached already. The next observation is a
-// success with probability (k + 1) / (n + 2): the posterior predictive of a uniform prior. Time
-// grows with the square of the number of observations to come, memory with the number.
+// `most_trials`, given those in `now`; 1 if the threshold is reached already. The calculation
+// assumes a uniform prior, so the next observation is a success with probability (k + 1) / (n + 2).
+// Time grows with the square of the number of observations to come, memory with the number.
 double ChanceOfReaching(double log_threshold, const SignCount& now, std::int64_t most_trials);
 
 }  // namespace pelab::stats

@@ -6,9 +6,9 @@
 
 The text between `<!-- begin NAME -->` and `<!-- end NAME -->` is that of the sheet NAME, as `pelab
 claims show NAME --output markdown` prints it. The text of `answers` has a line for each claim that
-has a source, with the verdicts under both protocols at each size. The text of `NAME-grid` has the claims that
-are made for each value of two fields or more. That of `summary` has a line for each sheet: how many
-of its claims are decided, and what that took.
+has a source, with the verdicts under both protocols at each size. The text of `NAME-grid` has the
+claims that are made for each value of two fields or more. That of `summary` has a line for each
+sheet: how many of its claims are decided, and what that took.
 """
 
 import argparse

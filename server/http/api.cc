@@ -164,6 +164,7 @@ const std::vector<Api::Route>& Api::Routes() {
         {"/sweeps/{sweep}/ablations", with({"metric", "group_by"}), &Api::MeanAblations},
         {"/sweeps/{sweep}/deposits", with({"group_by", "by_layer"}), &Api::Deposits},
         {"/sweeps/{sweep}/claims", {}, &Api::Claims},
+        {"/sweeps/{sweep}/seeds", {"sheet", "claim"}, &Api::Seeds},
         {"/jobs/{job}", {"sweep"}, &Api::Job},
         {"/jobs/{job}/curve", page, &Api::Curve},
         {"/jobs/{job}/ablations", page, &Api::Ablations},

@@ -33,6 +33,11 @@ struct Sources {
   std::function<absl::StatusOr<std::vector<claims::Summary>>(db::Reader& reader,
                                                              std::int64_t sheet_id)>
       summaries;
+  // What each seed of a claim of the sheet has come to (settle::SeedsOf). Null: there is no such
+  // path.
+  std::function<absl::StatusOr<render::Json>(db::Reader& reader, std::int64_t sheet_id,
+                                             const std::string& claim)>
+      seeds;
   // The text of GET /metrics. Null: there is no such page.
   std::function<std::string()> metrics;
 };
@@ -73,6 +78,7 @@ class Api {
   Answer MeanAblations(const std::string& id, const Query& query);
   Answer Deposits(const std::string& id, const Query& query);
   Answer Claims(const std::string& id, const Query& query);
+  Answer Seeds(const std::string& id, const Query& query);
   Answer Job(const std::string& id, const Query& query);
   Answer Curve(const std::string& id, const Query& query);
   Answer Ablations(const std::string& id, const Query& query);

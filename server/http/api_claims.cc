@@ -66,4 +66,21 @@ absl::StatusOr<Json> Api::Claims(const std::string& id, const Query&) {
   return Json{{"sheets", std::move(sheets)}};
 }
 
+absl::StatusOr<Json> Api::Seeds(const std::string& id, const Query& query) {
+  PELAB_ASSIGN_OR_RETURN(const v1::Sweep sweep, reader_.GetSweepRow(id));
+  if (!query.has("sheet") || !query.has("claim")) {
+    return absl::InvalidArgumentError("sheet= (its number) and claim= (its id) are needed");
+  }
+  PELAB_ASSIGN_OR_RETURN(const std::int64_t number, query.Number("sheet", 0, 1, INT64_MAX));
+  v1::GetSheetRequest which;
+  which.mutable_sheet()->set_sheet(Concat(number));
+  PELAB_ASSIGN_OR_RETURN(const v1::Sheet sheet, reader_.GetSheet(which));
+  if (!sheet.row().has_sweep_id() || sheet.row().sweep_id() != sweep.sweep_id()) {
+    return absl::NotFoundError(
+        Concat("sheet ", number, " is not settled on sweep ", sweep.sweep_id()));
+  }
+  if (!sources_.seeds) return absl::NotFoundError("claims cannot be read here");
+  return sources_.seeds(reader_, number, query.Text("claim"));
+}
+
 }  // namespace pelab::http

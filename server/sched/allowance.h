@@ -1,4 +1,5 @@
-// The share of the workers' slots that one principal may use. A value.
+// What one principal may use: its share of the slots, its limit of jobs and its budget of GPU time.
+// A value.
 #pragma once
 
 namespace pelab::sched {

@@ -62,8 +62,9 @@ struct WorkerInfo {
   std::vector<Slot> slots;
   Capabilities capabilities;
   v1::Drain::Mode drain = v1::Drain::RESUME;
-  // From when it connected; infinite: it has no time limit. It gives its attempts back `margin`
-  // before the end, or two of their epochs before if that is earlier.
+  // The worker's remaining time when it connected; infinite if it has no time limit. The worker
+  // returns unfinished attempts `margin` before its time ends, or two epochs before, if that is
+  // earlier.
   absl::Duration time_left = absl::InfiniteDuration();
   absl::Duration margin;
 };
@@ -145,8 +146,8 @@ struct SchedulerOptions {
   absl::Duration fast_failure = absl::Seconds(60);
   int quarantine_after = 3;  // fast failures of different jobs in a row
   absl::Duration quarantine = absl::Minutes(10);
-  // An attempt is lost if its worker renews its lease but for this time has reported nothing that
-  // is new about it (store::EventStored::advanced), nor about another attempt on the same slot.
+  // An attempt is lost after this time without progress, even if its worker still renews the lease.
+  // Progress is an event with EventStored::advanced, of this attempt or of another one on the slot.
   absl::Duration longest_silence = absl::InfiniteDuration();
   std::function<std::uint64_t()> token;  // returns a new fencing token, never 0
   // Returns the span of a new attempt, 16 hexadecimal digits. Null: attempts belong to no trace.
@@ -184,10 +185,10 @@ class Scheduler {
                  const std::vector<store::Held>& held);
   void Heartbeat(const std::string& worker_id, const WorkerLink* link,
                  const std::vector<store::Held>& held);
-  // Keeps the current load of the worker's GPUs for Workers(), and their errors for Figures(). No
-  // two loads may be of one device, nor two errors of one device have the same number. Each new
-  // device and number makes a series of its own in scrapes, so at most kSeriesOfWorker of each are
-  // kept per worker; further ones are dropped.
+  // Keeps the current load of the worker's GPUs for Workers(), and their errors for Figures().
+  // `loads` has at most one entry per device; `errors` has at most one per device and number. Each
+  // new device, and each new pair of device and number, adds a Prometheus time series. So at most
+  // kSeriesOfWorker devices and kSeriesOfWorker pairs are kept per worker.
   void SetLoads(const std::string& worker_id, const WorkerLink* link, std::vector<DeviceLoad> loads,
                 std::vector<GpuErrors> errors);
   // The worker's stream has ended. Its attempts stay until their leases run out.
@@ -214,9 +215,9 @@ class Scheduler {
   // The worker stops accepting jobs, or (RESUME) accepts them again.
   void Drain(const std::string& worker_id, v1::Drain::Mode drain);
 
-  // Tells whether writes can be stored. While they cannot, workers are refused although they did
-  // nothing wrong. So no lease runs out, and when writes work again, every lease is longer by the
-  // time of the outage, but ends at most a whole lease from then.
+  // Tells whether writes can be stored. During an outage the coordinator refuses workers through no
+  // fault of theirs, so no lease expires. When writes work again, every lease is extended by the
+  // length of the outage, but to at most one full lease from that moment.
   void StorageWorks(bool works);
 
   // Why queued jobs of the sweep do not start, in words; "paused" for each paused sweep. Empty if
@@ -249,7 +250,8 @@ class Scheduler {
     absl::Duration began;
     absl::Duration lease_end;
     absl::Duration reported;  // when the last event advanced it; at first, when it began
-    // An end that is decided but not stored yet: why, and how. No error: there is none.
+    // The attempt's end, if it is decided but not stored yet: its reason and its event. An empty
+    // reason means that no end is pending.
     std::string pending_error;
     state::Event pending_end = state::Event::kLose;
     bool started = false;    // its worker has reported something about it
@@ -280,7 +282,7 @@ class Scheduler {
     absl::Duration time_over = absl::InfiniteDuration();  // monotonic
     absl::Duration heard;  // when the worker was last heard from, as seen by this process
     absl::Duration seen_written;
-    // Configurations whose seeds this worker has measured to train faster one after another.
+    // Configurations whose seeds train faster one after another; this worker measured it.
     std::set<std::int64_t> better_alone;
     // Jobs with fast failures since the last success. A pack counts as its first job.
     std::set<std::int64_t> fast_failures;
@@ -288,8 +290,8 @@ class Scheduler {
     bool leaving = false;  // it gave a running job back, so it gets no more until its next hello
     // A lease ran out and nothing has been heard since, so it gets no more jobs until then.
     bool silent = false;
-    // Why it is not there any more, if it has ended or is said to be gone; empty: neither, or it
-    // has come back.
+    // Why the worker left: it ended, or it was declared gone. Empty if it did not leave or came
+    // back.
     std::string gone;
   };
   struct Planned {  // an assignment that is being stored
@@ -360,8 +362,8 @@ class Scheduler {
   std::string NameOf(const std::string& worker_id) const;
   bool Quarantined(const Worker& worker) const;
   bool TakesJobs(const Worker& worker) const;
-  // Whether a next epoch of the job, or of any job without one, would end before the worker gives
-  // its attempts back.
+  // Whether an epoch of this length would end before the worker must return its attempts. Zero
+  // asks whether the worker has any time left at all.
   bool HasTime(const Worker& worker, absl::Duration epoch) const;
   std::optional<store::ReadyJob> PickInTime(const FreeSlot& free, const ReadyQueue::Fits& fits,
                                             const ReadyQueue::Running& running);

@@ -7,9 +7,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "core/base/status.h"
-#include "core/base/strings.h"
-#include "core/base/utf8.h"
-#include "core/catalog/catalog.h"
 #include "core/experiment/stored_analyses.h"
 #include "core/rpc/sweep_document.h"
 #include "server/limits.h"
@@ -18,8 +15,7 @@
 namespace pelab::settle {
 namespace {
 
-constexpr std::size_t kShown = 100;  // bytes of a claim's id in a message
-constexpr int kPlans = 10;           // at most, if others advance the same sheet at the same time
+constexpr int kPlans = 10;  // at most, if others advance the same sheet at the same time
 
 bool IsLive(const v1::Sweep& sweep) {
   return sweep.state() == v1::SWEEP_STATE_EXPANDING || sweep.state() == v1::SWEEP_STATE_ACTIVE;
@@ -50,19 +46,6 @@ std::int64_t PutAsideOf(const StoredSheet& sheet) {
   return std::count_if(sheet.states.begin(), sheet.states.end(), [](const auto& state) {
     return state.standing == claims::Standing::kPutAside;
   });
-}
-
-// The position of the bound claim with this id.
-absl::StatusOr<std::size_t> PositionOf(const StoredSheet& sheet, const std::string& id) {
-  std::vector<std::string_view> ids;
-  for (std::size_t i = 0; i < sheet.bound->claims.size(); ++i) {
-    if (sheet.bound->claims[i].id == id) return i;
-    ids.emplace_back(sheet.bound->claims[i].id);
-  }
-  const std::string_view meant = catalog::DidYouMean(id, ids);
-  return absl::InvalidArgumentError(Concat(
-      Named(sheet.row), " has no claim \"", Shorten(Escape(id), kShown), "\"",
-      meant.empty() ? "; pelab claims show lists them" : Concat("; did you mean ", meant, "?")));
 }
 
 // Tells the client about the round that is under way.

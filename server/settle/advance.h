@@ -1,10 +1,11 @@
-// One request to advance a sheet, step by step: it puts aside the claims that it names, ends the
-// sheet's last round if all of its jobs are complete, and begins the round that is asked for if it
-// is the next one.
+// Handles one request to advance a claim sheet, step by step. The request may do four things, in
+// this order: put aside the claims that it names, queue again what does not run (`again`), end the
+// last round, and begin the round that it asks for. The last round ends only if every job that an
+// open claim needs is complete; a round begins only if it is the next one.
 //
 // A round is a function of the sheet, of the round before and of stored results, and the store
-// begins and ends it only once. So it does not matter how many ask, in which order their writes are
-// stored, and after which step one of them dies.
+// begins and ends it only once. So any number of clients may request it at once. The order in which
+// their writes are stored does not matter, and a client may die after any step.
 #pragma once
 
 #include <cstddef>
@@ -44,7 +45,7 @@ struct Answer {
 };
 using Step = std::variant<Change, Answer>;
 
-// Cells of a sweep that are to be made from now on.
+// The cells of `sweep` that become jobs next: those from the ordinal `from` on.
 struct Expansion {
   std::int64_t sweep_id = 0;
   experiment::Sweep sweep;
@@ -87,7 +88,7 @@ class Advance {
   Sheets& sheets_;
   const v1::AdvanceRequest request_;
   const Asker asker_;
-  bool again_;                             // jobs that do not come are still to be queued again
+  bool again_;                             // blocked jobs are still to be queued again
   int plans_ = 0;                          // how often the sheet was looked at
   std::deque<Change> queued_;              // the next changes, once they are known
   std::optional<Answer> then_;             // the answer after them

@@ -8,7 +8,11 @@
 #include "absl/strings/str_cat.h"
 #include "core/base/json_text.h"
 #include "core/base/status.h"
+#include "core/base/strings.h"
+#include "core/base/utf8.h"
+#include "core/catalog/catalog.h"
 #include "core/claims/cell_labels.h"
+#include "core/claims/evidence_json.h"
 #include "core/claims/metric.h"
 #include "core/db/read/all_rows.h"
 #include "core/experiment/configuration.h"
@@ -16,6 +20,8 @@
 
 namespace pelab::settle {
 namespace {
+
+constexpr std::size_t kShown = 100;  // bytes of a claim's id in a message
 
 // The lists that claims::LoadOwnRows reads.
 class Lists {
@@ -147,6 +153,18 @@ std::string ReasonOf(const v1::JobRow* row, const claims::OpenCell& cell, bool l
     default:
       return live ? "" : "the sheet's sweep does not claim it any more";
   }
+}
+
+const claims::Claim& ClaimAt(const StoredSheet& sheet, std::size_t at) {
+  return sheet.bound->sheet.claims[sheet.bound->claims[at].claim];
+}
+
+// The evidence of a claim up to the last round that gave it seeds and has ended.
+claims::Evidence EvidenceOf(const StoredSheet& sheet, std::size_t at,
+                            const claims::Outcomes& outcomes) {
+  const std::int64_t first = sheet.registration.first_seed;
+  return claims::Weigh(*sheet.bound, sheet.bound->claims[at], outcomes, first,
+                       first + sheet.states[at].e.seeds);
 }
 
 // The slot time of some jobs.
@@ -289,16 +307,37 @@ absl::StatusOr<std::vector<claims::Summary>> SummariesOf(db::RowReader& reader,
                                                          const StoredSheet& sheet) {
   PELAB_ASSIGN_OR_RETURN(const claims::StoredRows rows, RowsOf(reader, sheet));
   const claims::Outcomes outcomes = claims::OutcomesOf(*sheet.bound, rows);
-  const std::int64_t first = sheet.registration.first_seed;
   std::vector<claims::Summary> summaries;
   for (std::size_t i = 0; i < sheet.states.size(); ++i) {
-    const claims::BoundClaim& claim = sheet.bound->claims[i];
-    const std::int64_t end = first + sheet.states[i].e.seeds;
-    summaries.push_back(
-        claims::SummaryOf(sheet.bound->sheet.claims[claim.claim].kind,
-                          claims::Weigh(*sheet.bound, claim, outcomes, first, end)));
+    summaries.push_back(claims::SummaryOf(ClaimAt(sheet, i).kind, EvidenceOf(sheet, i, outcomes)));
   }
   return summaries;
+}
+
+absl::StatusOr<std::size_t> PositionOf(const StoredSheet& sheet, const std::string& id) {
+  std::vector<std::string_view> ids;
+  for (std::size_t i = 0; i < sheet.bound->claims.size(); ++i) {
+    if (sheet.bound->claims[i].id == id) return i;
+    ids.emplace_back(sheet.bound->claims[i].id);
+  }
+  const std::string_view meant = catalog::DidYouMean(id, ids);
+  return absl::InvalidArgumentError(Concat(
+      Named(sheet.row), " has no claim \"", Shorten(Escape(id), kShown), "\"",
+      meant.empty() ? "; pelab claims show lists them" : Concat("; did you mean ", meant, "?")));
+}
+
+absl::StatusOr<render::Json> SeedsOf(db::RowReader& reader, const StoredSheet& sheet,
+                                     const std::string& claim) {
+  PELAB_ASSIGN_OR_RETURN(const std::size_t at, PositionOf(sheet, claim));
+  PELAB_ASSIGN_OR_RETURN(const claims::StoredRows rows, RowsOf(reader, sheet));
+  const claims::Evidence evidence = EvidenceOf(sheet, at, claims::OutcomesOf(*sheet.bound, rows));
+  const std::string metric = claims::ValueName(ClaimAt(sheet, at));
+  const claims::CellLabels labels(sheet.bound->configurations);
+  return render::Json{{"metric", metric},
+                      {"fraction", claims::IsFraction(metric)},
+                      {"sides", claims::SidesJson(evidence)},
+                      {"statistics", claims::StatisticsJson(*sheet.bound, labels,
+                                                            sheet.bound->claims[at], evidence)}};
 }
 
 std::vector<store::StoredClaim> ToStore(const StoredSheet& sheet,

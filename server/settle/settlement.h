@@ -12,6 +12,7 @@
 #include "core/claims/stored_rows.h"
 #include "core/claims/summary.h"
 #include "core/db/read/reader.h"
+#include "core/render/json.h"
 #include "pelab/v1/claims.pb.h"
 #include "server/store/sheet_values.h"
 
@@ -42,6 +43,16 @@ absl::StatusOr<claims::StoredRows> RowsOf(db::RowReader& reader, const StoredShe
 // Summarizes the seeds of each claim, up to the last round that gave it seeds and has ended.
 absl::StatusOr<std::vector<claims::Summary>> SummariesOf(db::RowReader& reader,
                                                          const StoredSheet& sheet);
+
+// The position of the claim with this id, with the values of its `each`. INVALID_ARGUMENT if the
+// sheet has no such claim.
+absl::StatusOr<std::size_t> PositionOf(const StoredSheet& sheet, const std::string& id);
+
+// What each seed of a claim has come to: its `metric`, `sides` and `statistics`
+// (docs/formats.md), up to the last round that gave it seeds and has ended. Errors of PositionOf
+// and of the reader.
+absl::StatusOr<render::Json> SeedsOf(db::RowReader& reader, const StoredSheet& sheet,
+                                     const std::string& claim);
 
 // The values that EndRound stores for the claims.
 std::vector<store::StoredClaim> ToStore(const StoredSheet& sheet,

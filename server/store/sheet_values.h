@@ -21,7 +21,7 @@ struct RegisterSheet {
   std::string sweep_document;
   std::vector<std::string> templates;  // of the configurations that its claims are about
   std::int64_t first_seed = 0;         // the sheet uses none before it
-  bool fresh = true;                   // begins at the first seed that none of them has
+  bool fresh = true;                   // begins after the last seed that one of them has
   std::int64_t end_of_seeds = 0;       // seeds from here on are for pilots, and are not looked at
   std::int64_t max_seeds = 0;
   std::int64_t slots = 1;
@@ -33,13 +33,14 @@ struct SheetRegistered {
   bool is_new = false;
   // Set if another sheet, with other content, has the name; nothing is stored then.
   std::optional<std::int64_t> has_name;
-  // Set if there are fewer than max_seeds fresh ones left; nothing is stored then.
+  // Set if fewer than max_seeds seeds are left; nothing is stored then.
   std::optional<std::int64_t> fresh_from;
 };
 
 // Begins the next round of a sheet: adds its seeds to the sheet's sweep, which the first round
-// makes. Nothing happens unless the round before it has ended with `put_aside` claims put aside,
-// and the sweep has exactly `known` extensions.
+// makes. Does nothing unless the previous round has ended, the sheet has `put_aside` claims that
+// are put aside, and the sweep still has `seeds.known` extensions, if seeds are to be added. If too
+// many jobs wait (`full`), a new sweep stays without jobs.
 struct BeginRound {
   std::int64_t sheet_id = 0;
   std::int64_t round = 1;
@@ -71,8 +72,8 @@ struct StoredClaim {
   double log_e_fails = 0;
   double log_threshold = 0;
 };
-// Ends the sheet's last round. Nothing happens if it has ended, or if the round before it has other
-// than `put_aside` claims put aside: its verdicts were computed without knowing of them.
+// Ends the sheet's last round. Does nothing if that round has ended, or if the number of claims put
+// aside is no longer `put_aside`: then the verdicts in `claims` are out of date.
 struct EndRound {
   std::int64_t sheet_id = 0;
   std::int64_t round = 1;

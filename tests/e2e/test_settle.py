@@ -9,6 +9,8 @@ import re
 import subprocess
 import sys
 import unittest
+import urllib.error
+import urllib.parse
 import urllib.request
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
@@ -306,6 +308,8 @@ class Settle(SettleCase):
         for here, there in zip(sheet["claims"], found["claims"]):
             self.assertEqual({name: here[name] for name in names},
                              {name: there[name] for name in names})
+        sized = next(claim for claim in found["claims"] if claim["kind"] != "most")
+        self.has_seeds(f"{url}/api/v1/sweeps/{sweep}/seeds", sheet["sheet_id"], sized)
         if browser.CHROMIUM:
             with browser.tab() as page:
                 page.open(f"{url}/sweeps/{sweep}")
@@ -315,9 +319,36 @@ class Settle(SettleCase):
                 first = found["claims"][0]
                 self.assertIn(f"{first['shows']} of {first['n']}", row)
                 self.assertIn(f"{abs(first['mean']):.3f} \u00b1 ", row)
+                page.evaluate("(() => { const list = [...document.querySelectorAll('select')]"
+                              f".find((one) => [...one.options].some((o) => o.value === "
+                              f"{json.dumps(sized['id'])})); list.value = "
+                              f"{json.dumps(sized['id'])}; "
+                              "list.dispatchEvent(new Event('change')); })()")
+                dots = ("[...document.querySelectorAll('.chart-plot')].flatMap((plot) => "
+                        "plot.data).filter((trace) => trace.meta?.kind === 'seeds')")
+                page.wait(f"{dots}.length")
+                self.assertEqual(page.evaluate(f"{dots}.flatMap((trace) => trace.x).length"),
+                                 sum(len(one["values"]) for one in sized["statistics"]))
                 self.assertEqual(page.complaints(), [])
         server.terminate()
         server.wait(10)
+
+    def has_seeds(self, path, sheet, claim):
+        """The values of one claim's seeds are those of `claims show`."""
+        def ask(**query):
+            return urllib.request.urlopen(f"{path}?{urllib.parse.urlencode(query)}", timeout=20)
+        with ask(sheet=sheet, claim=claim["id"]) as answer:
+            seeds = json.load(answer)
+        self.assertEqual({name: seeds[name] for name in ("metric", "sides", "statistics")},
+                         {name: claim[name] for name in ("metric", "sides", "statistics")})
+        for query, status, said in (({"sheet": sheet, "claim": claim["id"] + "x"}, 400,
+                                     f"did you mean {claim['id']}?"),
+                                    ({"sheet": sheet}, 400, "claim= (its id) are needed"),
+                                    ({"sheet": 99, "claim": claim["id"]}, 404, 'no sheet "99"')):
+            with self.assertRaises(urllib.error.HTTPError) as refused:
+                ask(**query)
+            self.assertEqual(refused.exception.code, status)
+            self.assertIn(said, json.load(refused.exception)["error"])
 
     def has_a_ladder(self, page, found):
         """The claim for each of two fields is a chart with these as rows and columns."""

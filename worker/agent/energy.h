@@ -12,9 +12,10 @@
 
 namespace pelab::agent {
 
-// Divides the energy of each GPU among the attempts that have it. Between two readings of a GPU's
-// counter the same attempts have the GPU, and the difference is theirs in equal parts: nothing says
-// which of them used more. It includes what the GPU uses while it is idle. Thread-safe.
+// Divides the energy of each GPU among the attempts that have it. The meter reads a GPU's counter
+// whenever an attempt begins or ends, so the attempts on the GPU do not change between two
+// readings. Each of them gets an equal part of the difference, since nothing says which one used
+// more. The energy of an idle GPU is included. Thread-safe.
 class EnergyMeter {
  public:
   // The joules that the GPU with this UUID has used since some moment in the past; nullopt if they

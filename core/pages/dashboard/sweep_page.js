@@ -8,6 +8,7 @@ import { mayWrite, sweepControls } from './control.js';
 import { clock, count, groupLabel, withShortHashes } from './format.js';
 import { Grid } from './grid.js';
 import { get, listen } from './live.js';
+import { SeedValues } from './seed_values.js';
 import { jobsText, stateBar, stateCounts, sweepState, timeLeft } from './progress.js';
 
 const CURVE_METRICS = [['test_accuracy', 'test accuracy'], ['train_accuracy', 'training accuracy'],
@@ -222,7 +223,7 @@ class Claims {
   constructor(id, main) {
     this.id = id;
     this.main = main;
-    this.sheets = new Map();  // by number: {words, verdicts, evidence}
+    this.sheets = new Map();  // by number: {words, verdicts, evidence, seeds}
   }
 
   async load() {
@@ -232,9 +233,13 @@ class Claims {
 
   make(sheet) {
     const words = make('p', 'muted small'), verdicts = make('div'), evidence = make('div');
-    this.main.append(card(`Claims: ${sheet.name}`, words, verdicts, evidence));
+    const sized = sheet.claims.filter(({ kind }) => kind !== undefined && kind !== 'most');
+    const seeds = sized.length ? new SeedValues(this.id, sheet.sheet_id, sized) : null;
+    this.main.append(card(`Claims: ${sheet.name}`, words, verdicts, evidence,
+                          ...(seeds ? [seeds.element] : [])));
     return {
-      words, verdicts: liveChart(verdicts, 'drawTable', { label: `Verdicts of ${sheet.name}` }),
+      words, seeds,
+      verdicts: liveChart(verdicts, 'drawTable', { label: `Verdicts of ${sheet.name}` }),
       evidence: liveChart(evidence, 'drawEvidence', {
         title: `Evidence of ${sheet.name}`, name: `evidence-${sheet.name}`,
         description: 'The larger e-value of each claim after each round. A claim is decided above '
@@ -245,7 +250,7 @@ class Claims {
 
   show(sheet) {
     if (!this.sheets.has(sheet.sheet_id)) this.sheets.set(sheet.sheet_id, this.make(sheet));
-    const { words, verdicts, evidence } = this.sheets.get(sheet.sheet_id);
+    const { words, verdicts, evidence, seeds } = this.sheets.get(sheet.sheet_id);
     const confirmatory = sheet.fresh_from <= sheet.first_seed;
     const rounds = count(sheet.ended_rounds, 'round');
     setText(words, `Registered ${clock(sheet.created_at_ms)}; ${rounds}; `
@@ -261,6 +266,7 @@ class Claims {
         title: 'open: gets further seeds; given up: unlikely to be decided' },
       ...shown.columns], rows });
     evidence.update({ claims: rows.filter((claim) => claim.history.length) });
+    seeds?.load();
   }
 }
 

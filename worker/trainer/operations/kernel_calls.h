@@ -39,7 +39,8 @@ void Forward(at::Device device, const ResidualNorm<Element>& problem);
 template <class Element>
 void Backward(at::Device device, const ResidualNorm<Element>& problem,
               const ResidualNormGradients<Element>& gradients);
-// Results for each member: to… (members, width).
+// Writes a row for each member (parameters/members.h) to `to_gamma`, `to_beta` and `to_bias`:
+// (members, width).
 void ReduceNorm(at::Device device, const float* partial, std::int64_t members, std::int64_t blocks,
                 std::int64_t width, float* to_gamma, float* to_beta, float* to_bias);
 
@@ -77,8 +78,9 @@ void SumRows(at::Device device, const float* partial, std::int64_t members, std:
 
 void Update(at::Device device, const AdamWPass& pass);
 
-// The functions below work on CUDA only. HasCudaKernels is false after UsePlainOperations.
+// Whether this build has CUDA kernels; false after UsePlainOperations.
 bool HasCudaKernels();
+// ScoreAll, CountScored and BeginDropoutStep work on CUDA only.
 template <class Element>
 void ScoreAll(at::Device device, const CrossEntropy<Element>& problem);
 void CountScored(at::Device device, const std::int64_t* labels, std::int64_t members,

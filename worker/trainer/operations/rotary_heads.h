@@ -14,9 +14,11 @@ namespace pelab::trainer {
 // rotations `rotations` (n, 1 or H, width/2).
 at::Tensor TurnPairs(const at::Tensor& x, const at::Tensor& rotations);
 
-// Appends to the content channels `content` (B, T, H d) of each head its rotary channels `rotary`
-// (B, T, H r), or those of all heads (B, T, r), multiplied by `rotations` (T, 1, r/2), complex:
-// (B, T, H, d + r).
+// Rotates the rotary channels and appends them to the content channels of each head.
+//   content    (B, T, H * d)
+//   rotary     (B, T, H * r), or (B, T, r) if all heads share them
+//   rotations  (T, 1, r/2), complex
+// Returns (B, T, H, d + r).
 at::Tensor RotaryHeadsOf(const at::Tensor& content, const at::Tensor& rotary,
                          const at::Tensor& rotations, std::int64_t heads);
 at::Tensor RotaryHeadsPlainly(const at::Tensor& content, const at::Tensor& rotary,
