@@ -76,10 +76,14 @@ absl::StatusOr<int> EmbeddedSession::Run() {
       result = coordinator.ok() ? Work(**coordinator) : coordinator.status();
     }
     // A joined coordinator may end together with the command that started it. Then this command
-    // joins the next coordinator or starts its own.
-    const bool lost = result.status().code() == absl::StatusCode::kUnavailable && !fleet_;
+    // joins the next coordinator or starts its own. The coordinator of this command may only have
+    // stood still for too long, on a machine that has too much to do or that slept.
+    const bool lost = result.status().code() == absl::StatusCode::kUnavailable;
     if (interrupted()) return Interrupted();
     if (!lost || joins == limits::kJoins) return result;
+    if (!fleet_) continue;
+    PELAB_RETURN_IF_ERROR(fleet_->CheckServer());
+    context_.err("pelab: the coordinator did not answer; connecting to it again\n");
   }
 }
 
@@ -99,8 +103,10 @@ void EmbeddedSession::Hold(std::unique_ptr<Fleet> fleet) {
   fleet_for_kill_ = fleet_.get();
 }
 
-// Joins the coordinator that holds the database, or starts one.
+// Joins the coordinator that holds the database, or starts one. If this command has started one
+// already, connects to it again.
 absl::StatusOr<std::unique_ptr<Coordinator>> EmbeddedSession::Attach() {
+  if (fleet_) return ConnectTo(fleet_->address(), {}, limits::kStart, rpc::OnRefusal::kWait);
   const absl::Time give_up = absl::Now() + limits::kStart;
   while (!interrupted()) {
     PELAB_ASSIGN_OR_RETURN(const auto address, rpc::ReadLiveAddress(context_.options.database));

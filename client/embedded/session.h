@@ -43,7 +43,8 @@ class EmbeddedSession {
 
  protected:
   // The command's own work; returns the exit status. Run calls it again with another coordinator if
-  // a joined coordinator ends, so repeating its requests must be harmless.
+  // a joined coordinator ends, and with the same one if the connection to it was lost. So repeating
+  // its requests must be harmless.
   virtual absl::StatusOr<int> Work(Coordinator& coordinator) = 0;
   // Messages after an interrupt. GoOnHint says how to continue later. JoinedHint is for a joined
   // coordinator, which continues without this command.

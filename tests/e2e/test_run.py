@@ -2,6 +2,7 @@
 
 import json
 import math
+import os
 import signal
 import sqlite3
 import sys
@@ -137,6 +138,21 @@ class Interrupted(Case):
         after = self.curves()
         self.assertEqual(before, {at: after[at] for at in before},
                          "an epoch that was stored has changed")
+
+    def test_a_coordinator_that_stood_still_is_connected_to_again(self):
+        """A laptop slept, or a machine had too much to do: the connection is closed by then."""
+        sweep = self.write("tiny.yaml", tiny_sweep(epochs=12, train_examples=128))
+        process = self.spawn("pelab", "run", sweep, "--db", self.db)
+        wait_until(self.trainers, 60, "a job to run")
+        coordinator, = processes(str(self.folder), "/pelab-server ")
+        os.kill(coordinator, signal.SIGSTOP)
+        try:
+            wait_until(lambda: "the coordinator did not answer; connecting to it again"
+                       in self.logs(), 60, "the end of the connection")
+        finally:
+            os.kill(coordinator, signal.SIGCONT)
+        self.assertEqual(process.wait(60), 0, self.logs())
+        self.assert_complete(jobs=4, epochs=12)
 
 
 if __name__ == "__main__":
