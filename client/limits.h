@@ -24,6 +24,8 @@ inline constexpr std::size_t kKeysLookedUp = 1000;  // keys that one call of a d
 // `pelab run` and `pelab settle`: the coordinator and the worker that they start.
 // until the coordinator answers, or a worker is connected
 inline constexpr absl::Duration kStart = absl::Seconds(30);
+// How long a command waits for its own coordinator, which runs but does not answer.
+inline constexpr absl::Duration kStandstill = absl::Minutes(10);
 inline constexpr absl::Duration kStartStep = absl::Milliseconds(250);  // one attempt to connect
 inline constexpr absl::Duration kStartPoll = absl::Milliseconds(50);   // between looks at the lock
 // between looks at the sweep, the workers or the round
@@ -32,7 +34,7 @@ inline constexpr absl::Duration kRunPoll = absl::Milliseconds(50);
 // must end everything within 5 s.
 inline constexpr absl::Duration kWorkerGrace = absl::Seconds(3);
 inline constexpr absl::Duration kServerGrace = absl::Milliseconds(1500);
-inline constexpr int kJoins = 20;  // tries to go on after a joined coordinator has ended
+inline constexpr int kJoins = 20;  // tries to go on after a coordinator was lost
 inline constexpr std::size_t kQuotedLogLines = 5;     // lines of a log in an error
 inline constexpr std::size_t kQuotedLogBytes = 4096;  // bytes read for these lines
 // The longest TMPDIR, in bytes, in which a socket is made; /tmp replaces a longer one. The path of

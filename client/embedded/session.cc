@@ -106,7 +106,7 @@ void EmbeddedSession::Hold(std::unique_ptr<Fleet> fleet) {
 // Joins the coordinator that holds the database, or starts one. If this command has started one
 // already, connects to it again.
 absl::StatusOr<std::unique_ptr<Coordinator>> EmbeddedSession::Attach() {
-  if (fleet_) return ConnectTo(fleet_->address(), {}, limits::kStart, rpc::OnRefusal::kWait);
+  if (fleet_) return ConnectToOwn(limits::kStandstill);
   const absl::Time give_up = absl::Now() + limits::kStart;
   while (!interrupted()) {
     PELAB_ASSIGN_OR_RETURN(const auto address, rpc::ReadLiveAddress(context_.options.database));
@@ -135,15 +135,20 @@ absl::StatusOr<std::unique_ptr<Coordinator>> EmbeddedSession::StartOwn() {
                        .threads_per_slot = worker_.threads_per_slot};
   PELAB_ASSIGN_OR_RETURN(auto fleet, Fleet::StartServer(options));
   Hold(std::move(fleet));
-  const absl::Time give_up = absl::Now() + limits::kStart;
+  return ConnectToOwn(limits::kStart);
+}
+
+absl::StatusOr<std::unique_ptr<Coordinator>> EmbeddedSession::ConnectToOwn(
+    absl::Duration patience) {
+  const absl::Time give_up = absl::Now() + patience;
   while (!interrupted()) {
     auto connected = ConnectTo(fleet_->address(), {}, limits::kStartStep, rpc::OnRefusal::kWait);
     if (connected.ok()) return connected;
     PELAB_RETURN_IF_ERROR(fleet_->CheckServer());
     if (absl::Now() > give_up) {
-      return absl::InternalError(Concat("pelab-server did not answer within ",
-                                        absl::ToInt64Seconds(limits::kStart), " s; see ",
-                                        options.ServerLog()));
+      return absl::InternalError(
+          Concat("pelab-server did not answer within ", absl::ToInt64Seconds(patience), " s; see ",
+                 FleetOptions{.database = context_.options.database}.ServerLog()));
     }
   }
   return absl::CancelledError("stopped");

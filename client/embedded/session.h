@@ -68,6 +68,7 @@ class EmbeddedSession {
   void Hold(std::unique_ptr<Fleet> fleet);
   absl::StatusOr<std::unique_ptr<Coordinator>> Attach();
   absl::StatusOr<std::unique_ptr<Coordinator>> StartOwn();
+  absl::StatusOr<std::unique_ptr<Coordinator>> ConnectToOwn(absl::Duration patience);
   int Interrupted();
 
   const Context& context_;
