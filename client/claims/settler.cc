@@ -132,7 +132,15 @@ absl::StatusOr<v1::Settlement> Settler::PutAside(Coordinator& coordinator,
   v1::AdvanceRequest request;
   request.mutable_sheet()->set_sheet(Concat(state.sheet().sheet_id()));
   request.mutable_put_aside()->Add(options_.put_aside.begin(), options_.put_aside.end());
-  return coordinator.Advance(request);
+  PELAB_ASSIGN_OR_RETURN(v1::Settlement now, coordinator.Advance(request));
+  for (const v1::SheetClaimRow& claim : now.claims()) {
+    const bool named = std::find(options_.put_aside.begin(), options_.put_aside.end(),
+                                 claim.claim()) != options_.put_aside.end();
+    if (!named || claim.standing() == "put aside") continue;
+    Say(Concat("note: ", claim.claim(), " gets no further seeds anyway (",
+               claim.standing() == "decided" ? claim.verdict() : "given up", ")"));
+  }
+  return now;
 }
 
 // The size of rounds depends on the slots, so a worker of this command has to be there.

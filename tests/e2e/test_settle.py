@@ -400,6 +400,9 @@ class Settle(SettleCase):
                                     "claim = 'rope-finite'"), [("put aside", 1)])
         self.assertIn("put aside: gets no further seeds, by pelab settle --put-aside",
                       result.stdout)
+        late = self.ok(self.settle(sheet, "--put-aside", "rope-clearly"))
+        self.assertIn("note: rope-clearly gets no further seeds anyway (fails)", late.stderr)
+        self.assertEqual(late.stdout, result.stdout)
         self.ok(self.pelab_db("db", "check"))
 
     def test_a_cancelled_job_stops_the_round_until_the_sheet_is_settled_again(self):
