@@ -72,6 +72,7 @@ std::optional<Cell> CellMaker::At(std::uint64_t ordinal) {
   if (!shared.known) return sweep_.At(ordinal);
   Cell cell = shared.cell;
   cell.ordinal = ordinal;
+  cell.combination = position.combination;
   cell.job.seed = position.seed;
   for (const std::string& field : shared.following) cell.job.values[field] = position.seed;
   const Combination combination = plan.CombinationAt(position.combination);

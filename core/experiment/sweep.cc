@@ -160,6 +160,7 @@ std::optional<Cell> Sweep::At(std::uint64_t ordinal) const {
   }
   Cell cell = CellOf(combination, std::move(job));
   cell.ordinal = ordinal;
+  cell.combination = position.combination;
   return cell;
 }
 

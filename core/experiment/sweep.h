@@ -42,7 +42,8 @@ struct Resources {
 
 // One cell of the product, ready to be stored.
 struct Cell {
-  std::uint64_t ordinal = 0;
+  std::uint64_t ordinal = 0;      // its place among the sweep's cells, which `order` decides
+  std::uint64_t combination = 0;  // of its settings other than the seed, whatever the order
   Job job;
   // The PE and the fields that differ from its default under the cell's protocol: "rope",
   // "rope(base=500)".
@@ -110,11 +111,12 @@ struct Extension {
 };
 // Adds seeds to a sweep. `seeds` is "5..9" or "5..9,12".
 Extension Extend(const Sweep& sweep, std::string_view seeds);
-// Adds seeds to some combinations alone. They count from 0, as the cells of a sweep with one seed
-// do. `problem` is set if there are none. Seeds that only some combinations have count as new.
+// Adds seeds to some combinations only (Cell::combination). `problem` is set if `combinations` is
+// empty. A seed that only some combinations have so far counts as new.
 Extension ExtendSome(const Sweep& sweep, std::string_view seeds,
                      const std::vector<std::uint64_t>& combinations);
-// Adds what an earlier Extend or ExtendSome returned as `seeds`.
+// Adds seeds again that an earlier Extend or ExtendSome added. `seeds` is the Extension::seeds that
+// this call returned.
 Extension ExtendAgain(const Sweep& sweep, std::string_view seeds);
 
 // Parses a document and validates every distinct (protocol, PE, task, axes) combination once, not

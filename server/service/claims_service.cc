@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/base/status.h"
+#include "core/claims/sheet.h"
 #include "core/experiment/sweep.h"
 #include "core/rpc/status.h"
 #include "server/limits.h"
@@ -34,6 +35,11 @@ absl::Status CheckRegister(const v1::RegisterSheetRequest& request) {
 absl::Status CheckAdvance(const v1::AdvanceRequest& request) {
   if (request.begin_round() > 0 && !request.stopped_by().empty()) {
     return absl::InvalidArgumentError("a round cannot be begun and be stopped by a budget");
+  }
+  if (request.put_aside().size() > static_cast<int>(claims::kMaxClaims)) {
+    return absl::InvalidArgumentError(absl::StrCat(request.put_aside_size(),
+                                                   " claims are to be put aside; at most ",
+                                                   claims::kMaxClaims, " are allowed"));
   }
   return CheckText("stopped_by", request.stopped_by(), limits::kPauseReasonBytes);
 }

@@ -112,8 +112,10 @@ absl::StatusOr<std::optional<Change>> Advance::PuttingAside(const StoredSheet& s
   std::vector<std::string> names;
   for (const std::string& name : request_.put_aside()) {
     PELAB_ASSIGN_OR_RETURN(const std::size_t at, PositionOf(sheet, name));
-    if (sheet.states[at].standing != claims::Standing::kOpen) continue;
-    positions.push_back(static_cast<std::int64_t>(at));
+    const auto position = static_cast<std::int64_t>(at);
+    const bool again = std::find(positions.begin(), positions.end(), position) != positions.end();
+    if (again || sheet.states[at].standing != claims::Standing::kOpen) continue;
+    positions.push_back(position);
     names.push_back(sheet.bound->claims[at].id);
   }
   if (positions.empty()) return std::nullopt;

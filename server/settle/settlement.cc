@@ -85,7 +85,7 @@ absl::StatusOr<claims::Round> ToRound(const v1::SheetRow& row, const v1::SheetRo
                                       const claims::BoundSheet& bound) {
   std::map<std::uint64_t, std::size_t> positions;
   for (std::size_t i = 0; i < bound.configurations.size(); ++i) {
-    positions[bound.configurations[i].ordinal] = i;
+    positions[bound.configurations[i].combination] = i;
   }
   claims::Round round{.number = stored.round(),
                       .first_seed = stored.first_seed(),
@@ -362,7 +362,7 @@ std::vector<std::uint64_t> CombinationsOf(const StoredSheet& sheet, const claims
   std::vector<std::uint64_t> combinations;
   combinations.reserve(round.cells.size());
   for (const std::size_t cell : round.cells) {
-    combinations.push_back(sheet.bound->configurations[cell].ordinal);
+    combinations.push_back(sheet.bound->configurations[cell].combination);
   }
   return combinations;
 }

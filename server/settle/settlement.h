@@ -58,7 +58,7 @@ absl::StatusOr<render::Json> SeedsOf(db::RowReader& reader, const StoredSheet& s
 std::vector<store::StoredClaim> ToStore(const StoredSheet& sheet,
                                         const std::vector<claims::ClaimState>& states);
 
-// The round's cells, as numbers of combinations of the sheet's sweep.
+// The cells of the round, each as the number of its combination (experiment::Cell).
 std::vector<std::uint64_t> CombinationsOf(const StoredSheet& sheet, const claims::Round& round);
 // "[0,3]"
 std::string CellsJson(const std::vector<std::uint64_t>& combinations);

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "absl/strings/str_replace.h"
+#include "core/claims/sheet.h"
 #include "core/stats/e_value.h"
 #include "pelab/v1/claims.grpc.pb.h"
 #include "tests/contract/rpc/coordinator_fixture.h"
@@ -104,6 +105,17 @@ TEST_F(SettlingTest, ABudgetBeginsNothing) {
     EXPECT_EQ(claims_->Advance(Context().get(), request, &settlement).error_code(),
               grpc::StatusCode::INVALID_ARGUMENT);
   }
+}
+
+TEST_F(SettlingTest, ARequestPutsOnlySoManyClaimsAside) {
+  Registered();
+  v1::AdvanceRequest request;
+  request.mutable_sheet()->set_sheet("settled");
+  for (std::size_t i = 0; i <= claims::kMaxClaims; ++i) request.add_put_aside("rope-above-nope");
+  v1::Settlement settlement;
+  const grpc::Status status = claims_->Advance(Context().get(), request, &settlement);
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+  EXPECT_THAT(status.error_message(), HasSubstr("1001 claims are to be put aside; at most 1000"));
 }
 
 TEST_F(SettlingTest, RoundsGoOnUntilTheClaimIsDecided) {
