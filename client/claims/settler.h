@@ -15,8 +15,9 @@
 
 namespace pelab::client {
 
-// The budget of this command. A round that would not fit is not begun, and one that is under way is
-// left as it is.
+// The budget of this command. A round that would not fit is not begun. A round that is open when
+// the command starts is left open if the rest of it would not fit. A round that the command has
+// begun or taken over is finished, even if it takes longer than expected.
 struct Budget {
   std::optional<absl::Duration> slot_time;
   std::optional<std::int64_t> jobs;
@@ -26,11 +27,13 @@ struct Budget {
 struct SettleOptions {
   Budget budget;
   bool any_seeds = false;  // begin at the sheet's first_seed, even if seeds are stored
-  int slots = 0;           // that a round gives something to do; 0: those that are there
+  // How many slots a round should keep busy. 0: as many as are online when the sheet is registered.
+  int slots = 0;
   std::vector<std::string> put_aside;  // claims, by their ids, that get no further seeds
 };
 
-// The steps of a round that differ with where its jobs run.
+// The two steps of a round that depend on where its jobs run: on a worker that this command starts,
+// or on workers that run already.
 struct SettleHost {
   // Called before jobs are to run: starts a worker where this command has to.
   std::function<absl::Status()> ensure_worker;
@@ -38,9 +41,9 @@ struct SettleHost {
   std::function<absl::Status(const std::string& sweep)> watch;
 };
 
-// Registers the sheet if it is not yet, and settles it. Prints the verdicts at the end. Returns the
-// exit status: kExitIncomplete if jobs of a round cannot be completed. May be called again with
-// another coordinator; what was spent counts once.
+// Registers the sheet if it is not registered yet, and settles it. At the end, Run prints the
+// verdicts and returns the exit status: kExitIncomplete if jobs of a round cannot be completed. Run
+// may be called again with another coordinator. It does not count again what was spent.
 class Settler {
  public:
   Settler(const Context& context, const SheetFile& file, const SettleOptions& options,
@@ -54,7 +57,8 @@ class Settler {
   absl::Status WaitForSlots(Coordinator& coordinator);
   void TellStopped(Coordinator& coordinator, const v1::Settlement& state, const std::string& why);
   absl::Status FinishRound(Coordinator& coordinator, v1::Settlement& state);
-  // The jobs of a round that are still to run, and their slot time; 0: it is unknown.
+  // What a round still has to run: the number of jobs, and their expected slot time in seconds (0
+  // if it is unknown).
   struct Cost {
     std::int64_t jobs = 0;
     double seconds = 0;
@@ -62,7 +66,7 @@ class Settler {
   };
   static Cost CostOf(const v1::PlannedRound& next);
   static Cost CostOfOpen(const v1::Settlement& state);
-  // Why they do not fit into the budget; empty: they do.
+  // Why a round of this cost does not fit into the budget; empty if it fits.
   std::string WhyNot(const Cost& cost) const;
   absl::Status Begin(Coordinator& coordinator, const Cost& cost, v1::Settlement& state);
   void Pay(const Cost& cost, std::int64_t round);
@@ -79,8 +83,10 @@ class Settler {
   const SettleHost host_;
   bool announced_ = false;
   std::int64_t slots_ = 1;
-  bool revived_ = false;           // what does not come by itself was queued again
-  std::optional<double> counted_;  // the sheet's slot time up to which spent_seconds_ goes
+  bool revived_ = false;  // jobs that would not end by themselves were queued again
+  // How much of the sheet's slot time has been accounted for. This command's share of it is in
+  // spent_seconds_. nullopt: Run has not begun.
+  std::optional<double> counted_;
   double spent_seconds_ = 0;
   std::int64_t spent_jobs_ = 0;
   std::int64_t paid_round_ = 0;  // the last round whose jobs are in spent_jobs_

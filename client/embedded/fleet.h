@@ -31,8 +31,8 @@ struct FleetOptions {
 // Kill may be called from any thread; all other functions from one thread only.
 class Fleet {
  public:
-  // Starts the coordinator on a Unix socket in a new temporary directory. The path of the
-  // database's directory may be too long: a socket's path has at most 107 bytes.
+  // Starts the coordinator on a Unix socket in a new temporary directory. The directory of the
+  // database is not used, because a socket's path has at most 107 bytes.
   static absl::StatusOr<std::unique_ptr<Fleet>> StartServer(const FleetOptions& options);
   ~Fleet();
   Fleet(const Fleet&) = delete;

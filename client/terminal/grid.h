@@ -35,7 +35,7 @@ std::string Sparkline(const std::vector<double>& values, const Style& style);
 
 // One line per row; tasks that do not fit side by side continue below. If `max_lines` is above 0,
 // the grid is cut to fit: first without sparklines, then without accuracies, then with fewer rows,
-// and it says how many rows are missing. The last line explains the marks.
+// and it says how many rows are missing. The lines after the rows explain the marks.
 std::string GridText(const Grid& grid, const Style& style, int max_lines = 0);
 
 }  // namespace pelab::render

@@ -35,9 +35,9 @@ struct BoundClaim {
   std::string id;                 // "rope-above-nope", with `each` "rope-above-nope[clean]"
   std::vector<std::string> each;  // the values of the fields in Claim::each
   std::vector<Statistic> statistics;
-  // The claim holds if, for each of these sides, more than half of all seeds lie on it.
+  // The claim is true if each of these sides has more than half of all possible seeds on it.
   std::vector<Side> holds;
-  // The claim fails if, for one of these sides, more than half of all seeds lie on it.
+  // The claim is false if one of these sides has more than half of all possible seeds on it.
   std::vector<Side> fails;
 };
 
@@ -57,12 +57,12 @@ struct BindResult {
 // the place of the key `sweep` in the sheet.
 experiment::SweepResult ParseSweepOf(const Sheet& sheet, const std::string& document);
 
-// Finds the cells of all claims in `sweep`, which comes from ParseSweepOf. A condition that names
-// no configuration, or several, is a violation.
+// Finds the cells of all claims in `sweep`, which comes from ParseSweepOf. It is a violation if the
+// condition of a term matches no configuration or several, or if a claim's `where` matches none.
 BindResult Bind(const Sheet& sheet, const experiment::Sweep& sweep);
 
-// INVALID_ARGUMENT if the sweep's jobs, as they are trained, cannot give a claim its values: the
-// sweep does not ask for the analysis that the claim is about.
+// INVALID_ARGUMENT if a claim needs an analysis that the sheet's sweep does not ask for. The jobs
+// of the sweep would then never give the claim its values.
 absl::Status CheckCanBeSettled(const BoundSheet& sheet);
 
 // A sheet's identity: the SHA-256 of the sheet's bytes, a NUL, and the bytes of its sweep.

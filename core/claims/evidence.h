@@ -23,8 +23,8 @@ struct SeedEvidence {
 
 // The e-values that decide about a claim.
 struct EValues {
-  std::int64_t seeds = 0;     // that the values rest on
-  std::int64_t eligible = 0;  // of these
+  std::int64_t seeds = 0;     // the number of Evidence::seeds
+  std::int64_t eligible = 0;  // how many of them are eligible; only these decide
   // The logarithms of the e-values of "holds" (the smallest of its sides) and of "fails" (the mean
   // of its sides).
   double log_holds = 0;
@@ -46,8 +46,8 @@ struct Evidence {
   std::vector<SideEvidence> holds;  // as BoundClaim::holds
   std::vector<SideEvidence> fails;
   EValues e;
-  // Over all cells of the claim. Claims that share cells each count them, so the sum over claims
-  // can exceed the sheet's.
+  // The slot time of all cells of the claim. A cell that several claims share counts for each of
+  // them, so the sum over the claims can exceed the slot time of the sheet.
   double slot_seconds = 0;
 };
 

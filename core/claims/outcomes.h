@@ -21,8 +21,10 @@ namespace pelab::claims {
 // One seed of one configuration.
 struct Outcome {
   enum class State {
-    kOpen,    // not stored, not ended, lost or cancelled: it is still to come
-    kFailed,  // ended for a reason of its own: its loss was not finite
+    // No outcome yet: the job is not stored, is not trained yet, was cancelled, or failed for
+    // another reason than its loss.
+    kOpen,
+    kFailed,  // the job failed because its loss became NaN or infinite
     kDone,
   };
   State state = State::kOpen;
@@ -30,8 +32,8 @@ struct Outcome {
   // The names of the analyses that are stored, among those that claims are about. A training that
   // is done can still lack its analyses.
   std::set<std::string, std::less<>> analyses;
-  // The analyses that are not stored yet will never be: nothing is left to make them from. Then
-  // their metrics are undefined for this seed, as those of a failed job are.
+  // True if the analyses that this job lacks can never be stored, because its weights are gone. The
+  // metrics that need them are then undefined for this seed, as they are for a failed job.
   bool analyses_over = false;
   double slot_seconds = 0;  // see SlotTimes
 
@@ -62,7 +64,8 @@ std::optional<double> WorstValue(const std::string& metric);
 // Rows of the database, for the jobs of the sheet's sweep or for more jobs.
 struct StoredRows {
   results::JobList jobs;
-  std::vector<v1::HeadAblationRow> heads;  // they say which analyses stand out from chance
+  // Head ablations. Their intact accuracies tell whether a model is better than chance.
+  std::vector<v1::HeadAblationRow> heads;
   std::vector<v1::DepositRow> deposits;
   std::map<double, std::vector<v1::EpochsToRow>> epochs_to;  // by accuracy
   std::vector<v1::AttemptRow> attempts;                      // of failed jobs, or of all
@@ -70,11 +73,12 @@ struct StoredRows {
   std::set<std::int64_t> without_weights;  // trained jobs that cannot be analysed any more
 };
 
-// The slot time of a job that has an outcome: its training's if it is trained, and the sum of its
-// attempts' if its loss was not finite. Other jobs have none yet.
 class SlotTimes {
  public:
   explicit SlotTimes(const StoredRows& rows);
+  // Returns the slot time of a job. For a trained job, it is the time of its training. For a job
+  // that failed because its loss was not finite, it is the time of all its attempts. nullopt for
+  // any other job.
   std::optional<double> Of(const v1::JobRow& row) const;
 
  private:
@@ -85,9 +89,11 @@ class SlotTimes {
   std::unordered_map<std::int64_t, Attempts> attempts_;  // by job
 };
 
-// The outcomes of the sheet's configurations. Of several generations of a job the latest counts.
-// Head ablations count as each job's protocol asks for: the authors' for `published`, otherwise the
-// heads one by one, with clean restore, on the test set; or the most similar ones that are stored.
+// Returns the outcomes of the sheet's configurations. If `rows` has several generations of a job,
+// the latest counts. If a job has several head ablations, the one that its protocol asks for
+// counts. For `published`, that is the ablation of the authors' code. For other protocols, it is
+// the ablation of each head by zeros, with restore policy `clean`, on the test set. If the job
+// lacks this ablation, the most similar one that is stored counts.
 Outcomes OutcomesOf(const BoundSheet& sheet, const StoredRows& rows);
 
 // The accuracies x of the metrics epochs_to(x) that the sheet names.

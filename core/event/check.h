@@ -13,8 +13,7 @@
 
 namespace pelab::event {
 
-// The largest values of any job. The trainer and core/catalog allow no larger ones, so no sum of
-// stored values overflows.
+// The largest values that are stored, so that no sum of them overflows. Jobs have no larger ones.
 inline constexpr int kMostLayers = 64;                        // as model.layers
 inline constexpr int kMostHeads = 128;                        // of a layer, as model.heads
 inline constexpr std::int64_t kMostExamples = 2'000'000'000;  // of training, and of the test
@@ -39,7 +38,7 @@ std::string WhatIsWrongWithSeconds(absl::string_view of, absl::string_view name,
 std::string WhatIsWrongWithJoules(absl::string_view of, absl::string_view name, double joules);
 
 // The settings of a trainer in the form of jobs.execution_json, with the names of v1::Execution.
-// nullopt if `json` is malformed, or if one of them is missing or is no integer of 32 bits.
+// nullopt if `json` is malformed, or if a setting is missing or is not a 32-bit integer.
 std::optional<v1::Execution> ExecutionFromJson(const std::string& json);
 
 // The identity of an analysis of a job.

@@ -23,7 +23,8 @@ inline constexpr std::uint64_t kMaxCombinations = 50'000;
 inline constexpr std::size_t kMaxDocumentBytes = 1 << 20;
 inline constexpr std::int64_t kMaxSeed = (std::int64_t{1} << 53) - 1;
 
-// The value of `seed` in a sweep without seeds of its own. It gets all of them later.
+// The value of `seed` in the document of a sweep that begins without seeds. Extend or ExtendSome
+// adds all of its seeds later.
 inline constexpr std::string_view kNoSeeds = "none";
 
 // `--set model.layers=4`: replaces a part of the document before defaults are applied. The value is
@@ -71,12 +72,12 @@ class Sweep {
   const Resources& resources() const { return resources_; }
   // The number of cells of the product, including excluded ones; at most kMaxJobs.
   std::uint64_t cells() const { return cells_; }
-  // The cell at `ordinal` < cells(). nullopt in three cases: an `exclude` rule removes it; an axis
-  // has no meaning for the job (pe.base for nope), which then appears only at that axis's first
-  // value; or an earlier protocol gives the same job. Seeds vary fastest (unless `order` says
-  // otherwise), then tasks, PEs and `axes` in document order; protocols vary slowest. Cells of
-  // seeds that were added to the sweep later come after all earlier cells, in the same order. Use
-  // cell_maker.h to read many cells.
+  // The cell at `ordinal` < cells(). nullopt in three cases. (1) An `exclude` rule removes the
+  // cell. (2) An axis has no meaning for the job (pe.base for nope), and the cell is not at the
+  // first value of that axis; only the cell at the first value is kept. (3) An earlier protocol
+  // gives the same job. Seeds vary fastest (unless `order` says otherwise), then tasks, PEs and
+  // `axes` in document order; protocols vary slowest. Cells of seeds that were added to the sweep
+  // later come after all earlier cells, in the same order. Use cell_maker.h to read many cells.
   std::optional<Cell> At(std::uint64_t ordinal) const;
 
   // The splits of a cell's data, "train" first: those of its file, or "train" and "test".

@@ -1,4 +1,5 @@
-// The cells of a sweep as a list of jobs, for what tells jobs apart (varying.h).
+// Makes a list of jobs from the cells of a sweep. Varying (varying.h) can then find the settings in
+// which the cells differ. Pure functions: thread-safe.
 #pragma once
 
 #include <vector>
@@ -8,8 +9,8 @@
 
 namespace pelab::results {
 
-// One row a cell, in this order, with the members that identify a job; states and results are
-// absent.
+// Makes one row for each cell, in the order of `cells`. A row has the labels, the seed and the spec
+// of the cell's job, but no id, state or result.
 JobList JobsOf(const std::vector<experiment::Cell>& cells);
 
 }  // namespace pelab::results

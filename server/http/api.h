@@ -25,16 +25,16 @@ struct Sources {
   // The next two ask sched::Scheduler. Their result is empty if it does not answer in time.
   std::function<std::string(std::int64_t sweep_id)> waiting_reason;
   std::function<std::vector<sched::WorkerStatus>()> workers;
-  // The number of jobs that wait for slots like this one, and of such slots that are free.
-  // UNAVAILABLE if the scheduler does not answer in time.
+  // How many jobs wait for slots like `slot`, and how many such slots are free. UNAVAILABLE if the
+  // scheduler does not answer in time.
   std::function<absl::StatusOr<sched::Scheduler::Demand>(const sched::Slot& slot)> demand;
   // Summarizes the seeds of each claim of a sheet. FAILED_PRECONDITION if this version of pelab
   // refuses the sheet's document. Null: the answer has no summaries.
   std::function<absl::StatusOr<std::vector<claims::Summary>>(db::Reader& reader,
                                                              std::int64_t sheet_id)>
       summaries;
-  // What each seed of a claim of the sheet has come to (settle::SeedsOf). Null: there is no such
-  // path.
+  // Returns the results of the seeds of a claim of the sheet (settle::SeedsOf). Null: there is no
+  // such path.
   std::function<absl::StatusOr<render::Json>(db::Reader& reader, std::int64_t sheet_id,
                                              const std::string& claim)>
       seeds;

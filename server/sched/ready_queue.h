@@ -2,8 +2,8 @@
 // between the sweeps of one principal, then by their order within a sweep. A job that several
 // sweeps claim is in the queue of each of them. It leaves all of these queues when the first of the
 // sweeps gets a slot for it. So it runs for the most urgent of its sweeps that is not paused and
-// whose owner may start it. Pausing a sweep or changing its priority, or a limit that its owner
-// reaches, needs no change to single jobs. Not thread-safe.
+// whose owner may start it. Single jobs need no change when a sweep is paused, when its priority
+// changes, or when its owner reaches a limit. Not thread-safe.
 #pragma once
 
 #include <cstddef>
@@ -42,7 +42,8 @@ class ReadyQueue {
   bool IsPaused(std::int64_t sweep_id) const;
   // The account of the sweep's owner.
   Account& AccountOf(std::int64_t sweep_id) const;
-  // The sweep has no claims any more. Jobs that no other sweep claims are removed.
+  // Removes the sweep and its settings, because it has no claims any more. Also removes the jobs
+  // that no other sweep claims.
   void Forget(std::int64_t sweep_id);
 
   // Removes and returns the next job whose requirement passes `fits`. Its `sweep_id` is the sweep
@@ -54,8 +55,8 @@ class ReadyQueue {
   std::optional<store::ReadyJob> Pick(const Fits& fits, const Running& running);
   // Removes up to `most` further jobs that one trainer may run together with `picked`, which Pick
   // has just returned. These are jobs of the same sweep, requirement, configuration and execution
-  // that directly follow it. Seeds vary fastest in a sweep, so such jobs do follow each other. The
-  // call looks at one job more than it takes.
+  // that directly follow it among the sweep's jobs with this requirement. Seeds vary fastest in a
+  // sweep, so such jobs do follow each other. The call looks at one job more than it takes.
   std::vector<store::ReadyJob> PickAlike(const store::ReadyJob& picked, std::size_t most);
   // How many waiting jobs pass `fits` and may start as far as limits are concerned. A job counts
   // once, however many sweeps claim it. If some sweeps that share jobs are paused, or owned by

@@ -1,7 +1,7 @@
-// Turns submitted sweeps into jobs, on a thread of its own. It works in slices of at most 10 ms and
-// takes the sweeps in turn, so that a large sweep delays nobody and its first jobs run while later
-// ones are still being made. The same thread drops the jobs of very large cancelled sweeps and
-// deletes the jobs of deleted sweeps.
+// Turns submitted sweeps into jobs, on a thread of its own. It builds slices for at most 10 ms each
+// and takes the sweeps in turn, so that a large sweep delays nobody and its first jobs run while
+// later ones are still being made. The same thread drops the jobs of very large cancelled sweeps
+// and deletes the jobs of deleted sweeps.
 #pragma once
 
 #include <cstdint>
@@ -30,7 +30,7 @@ class Expander {
   ~Expander();  // like Stop
 
   // Expands the sweep from cell `from` on. If the sweep is already being expanded, `sweep` replaces
-  // its description, which then has more cells. Thread-safe.
+  // its description, which then has more cells, and `from` is ignored. Thread-safe.
   void Add(std::int64_t sweep_id, experiment::Sweep sweep, std::uint64_t from);
   // Announces that a submission is coming: long-running expansions, drops and deletions pause for a
   // moment (15 ms). Thread-safe.

@@ -44,13 +44,13 @@ absl::StatusOr<claims::StoredRows> RowsOf(db::RowReader& reader, const StoredShe
 absl::StatusOr<std::vector<claims::Summary>> SummariesOf(db::RowReader& reader,
                                                          const StoredSheet& sheet);
 
-// The position of the claim with this id, with the values of its `each`. INVALID_ARGUMENT if the
-// sheet has no such claim.
+// The position in StoredSheet::bound->claims of the claim whose BoundClaim::id is `id`. The id has
+// the values of the claim's `each`. INVALID_ARGUMENT if the sheet has no such claim.
 absl::StatusOr<std::size_t> PositionOf(const StoredSheet& sheet, const std::string& id);
 
-// What each seed of a claim has come to: its `metric`, `sides` and `statistics`
-// (docs/formats.md), up to the last round that gave it seeds and has ended. Errors of PositionOf
-// and of the reader.
+// Returns the results of a claim's seeds, as the JSON API shows them: `metric`, `fraction`, `sides`
+// and `statistics` (docs/formats.md). The seeds go up to the last round that gave the claim seeds
+// and has ended. Errors: those of PositionOf and of the reader.
 absl::StatusOr<render::Json> SeedsOf(db::RowReader& reader, const StoredSheet& sheet,
                                      const std::string& claim);
 

@@ -23,11 +23,12 @@ class Journal {
   };
 
   virtual ~Journal() = default;
-  // Queues writes. Writes are applied, and `done` is called, in the order of these calls. Only long
-  // writes (IsLong) may come after shorter ones that were queued later: a transaction has those of
-  // at most one call, so that nobody waits for several. Their order among themselves is kept. If
-  // this returns an error, `done` is never called. Without writes, `done` is called in its turn,
-  // and nothing is committed for it. Thread-safe.
+  // Queues writes. Calls of Append are applied, and their `done` is called, in the order in which
+  // they came. There is one exception: a call with a long write (IsLong) may be applied after later
+  // calls that have none. Calls with long writes keep their order among themselves. A transaction
+  // has at most one such call, so that nobody waits for several of them. If Append returns an
+  // error, `done` is never called. Without writes, `done` is called in its turn, and nothing is
+  // committed for it. Thread-safe.
   virtual absl::Status Append(std::vector<Write> writes, Done done,
                               Urgency urgency = Urgency::kBounded) = 0;
 };

@@ -2,8 +2,8 @@
 //
 // The file is a sequence of frames: length of the payload (32 bits, little-endian), CRC-32C of kind
 // and payload (32 bits), kind (1 byte), payload. Kind 1 is a serialized pelab.v1.Event. Kind 2 is a
-// 64-bit sequence number: the events in the file come after this number. It is the first frame of a
-// file from which acknowledged events were cut off.
+// 64-bit sequence number: the events behind it in the file come after this number. It is the first
+// frame of a file from which acknowledged events were cut off.
 //
 // Every event is handed to the kernel before Append returns, so a `kill -9` of the daemon loses
 // nothing. Only a Finished event is also synced to the disk: after a power loss the trainer is
@@ -28,9 +28,9 @@
 
 namespace pelab::agent {
 
-// The size of all events that are not acknowledged, over all spools of a daemon. The disk holds a
-// little more: a file is rewritten without its acknowledged events only once they are at least 1
-// MiB and half of the file. Thread-safe.
+// The size of all events that are not acknowledged, over all spools of a daemon. The disk can hold
+// twice as much, or 1 MiB more for each spool: a file is rewritten without its acknowledged events
+// only when those take at least 1 MiB and at least half of the file. Thread-safe.
 class SpoolQuota {
  public:
   explicit SpoolQuota(std::uint64_t max_bytes) : max_bytes_(max_bytes) {}

@@ -18,16 +18,17 @@ namespace pelab::agent {
 // True if a job needs its checkpoint no more after an attempt that ended like this.
 bool IsFinal(const v1::Finished& finished);
 
-// After a crash of the daemon its trainers end, because their pipe closes. Recovery depends on what
-// each attempt had spooled:
+// If the daemon crashes, its trainers end too, because the pipe to the daemon closes. The next
+// daemon recovers each attempt by what is stored about it (work_dir.h). "Reported" means that Held
+// reports the attempt to the coordinator, on slot -1.
 //
-//   spooled                     recovery
-//   the end                     presented as held (slot -1), sent again, kept until acknowledged
-//   done, weights not uploaded  presented; the weights are uploaded, and it ends as succeeded
-//   something else              presented; it ends as preempted. The coordinator queues the job
-//                               again at once, and its checkpoint is in jobs/
-//   nothing                     forgotten, not presented: the coordinator sends it again or counts
-//                               it as lost
+//   stored             recovery
+//   a Finished event   reported; the events are sent again and kept until acknowledged
+//   upload.json        reported; the weights are uploaded, and the attempt ends as succeeded
+//   other events       reported; the attempt ends as preempted. The coordinator queues the job
+//                      again at once, and the job's checkpoint is in jobs/
+//   no event, or a     forgotten, not reported. The coordinator sends the attempt again or counts
+//   damaged file       it as lost
 //
 // All functions run on the session's thread. The destructor kills the running trainers and waits
 // for them.
@@ -63,7 +64,8 @@ class Supervisor final : public AttemptHost {
 
   // Ends every trainer because the daemon ends: SIGTERM now, SIGKILL after `grace`.
   void Shutdown(absl::Duration grace);
-  // The longest last epoch of the attempts that run; zero if none of them has ended an epoch.
+  // The longest of the last epochs of all running attempts; zero if none of these attempts has
+  // ended an epoch.
   absl::Duration LongestEpoch() const;
   // True if no attempt has anything left to do here. Events may still wait for an acknowledgement.
   bool AllEnded();
@@ -72,8 +74,8 @@ class Supervisor final : public AttemptHost {
   struct Entry {
     std::shared_ptr<Attempt> attempt;
     std::shared_ptr<TrainerRun> run;  // null if there is nothing to train any more
-    bool may_send = false;            // the coordinator has said from which event to go on
-    bool dropped = false;             // superseded: removed as soon as it has ended
+    bool may_send = false;            // it is new, or the coordinator has said where to go on
+    bool dropped = false;             // superseded or unreadable: removed when it has ended
     bool interrupted = false;         // from an earlier daemon, not ended yet
     std::uint64_t sent = 0;           // the last sequence number sent on this connection
   };

@@ -76,8 +76,8 @@ class Reader : public RowReader {
   // file is damaged. Works on a file that a coordinator is writing, and on one that nobody serves
   // (WAL).
   static absl::StatusOr<std::unique_ptr<Reader>> Open(const std::string& path);
-  // Reads through a connection that the caller has opened, on a file system of its own perhaps.
-  // Whether the file is a pelab database is not checked.
+  // Reads through a connection that the caller has opened, perhaps with a VFS of its own. Does not
+  // check whether the file is a pelab database.
   static std::unique_ptr<Reader> Over(std::unique_ptr<SQLite::Database> db);
 
   // GetSweep without the counts of its jobs: reads one row, whatever the size of the sweep.
@@ -85,14 +85,14 @@ class Reader : public RowReader {
   // The sweeps that have the job: number, name and owner of each. `claimed`: only those that claim
   // it.
   virtual absl::StatusOr<std::vector<v1::Sweep>> SweepsOfJob(std::int64_t job_id, bool claimed) = 0;
-  // The use of every stored principal, by name.
+  // For each stored principal, by name: its GPU seconds, and how many of its jobs wait and run.
   virtual absl::StatusOr<std::map<std::string, PrincipalUse>> UseOfPrincipals() = 0;
   // The parts of the stored log at or after byte `offset`.
   virtual absl::StatusOr<std::vector<v1::LogPart>> ReadLog(const std::string& job, int attempt,
                                                            std::uint64_t offset) = 0;
   // The stored jobs with these keys, and whether they lack some of these analyses; keys that are
   // not stored are absent. Of a key with several generations, the result has the generation that
-  // v_jobs shows. For `--dry-run`.
+  // v_jobs shows. For `--dry-run`, and for the times of jobs that a sheet plans.
   virtual absl::StatusOr<std::map<std::string, StoredJob>> FindKeys(
       const std::vector<std::string>& keys, const std::vector<v1::Analysis>& analyses) = 0;
 };

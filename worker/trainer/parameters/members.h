@@ -1,8 +1,9 @@
 // Operations on members: models of one configuration that differ only in their seed and are
-// computed side by side. Activations (M B, …) hold the examples of one member after those of
-// another. A parameter has an additional first dimension for the members. With one member it does
-// not have this dimension. So the number of dimensions tells which case applies, and with one
-// member every operation here is the usual one.
+// computed side by side. M is the number of members, B the number of examples of each. In an
+// activation (M B, …), the first dimension has the size M * B: the examples of the first member,
+// then those of the second, and so on. A parameter has an additional first dimension for the
+// members. With one member it does not have this dimension. So the number of dimensions tells which
+// case applies, and with one member every operation here is the usual one.
 //
 // The results of a member do not depend on the others. On a CPU they have the same bits as if the
 // member were computed alone.

@@ -26,7 +26,8 @@ class AdamW {
   void Step(std::int64_t step, double learning_rate);
   // The same on CUDA, for the device's current step.
   void Step(const DeviceStep& at);
-  // The plain version, with LibTorch operations: correct for every device and type.
+  // The plain version of the update itself, with LibTorch operations: correct for every device and
+  // type. The gradients must be in flat_gradient() already.
   void StepPlainly(std::int64_t step, double learning_rate);
 
   const AdamWSettings& settings() const { return settings_; }

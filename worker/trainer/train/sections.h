@@ -1,8 +1,8 @@
 // Leaves out padding that the model does not read. If no result depends on padded positions
-// (ModelConfig::reads_padding), the examples of a batch are ordered by length. They go through the
-// model in sections, each only as long as its longest example. The step is the same within
-// rounding: each example keeps its place in the batch, and dropout drops the same elements as with
-// all of the padding.
+// (ModelConfig::reads_padding is false), the examples of each batch are sorted by length. If
+// LeavesPaddingOut allows it, the sorted batch goes through the model in sections, each only as
+// long as its longest example. Sections change a step only by rounding: without them, the examples
+// have the same order, and dropout drops the same elements.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -51,17 +51,18 @@ struct EpochBatches {
   at::Tensor Batch(std::int64_t batch) const;  // (members, examples of the batch)
 };
 
-// Divides the sections into parts, each within one section. A part has at most as many positions as
-// `most_examples` examples of `length`. 0: only the limit of SkipPositions applies.
+// Divides the sections into parts, each within one section. A part of several examples has at most
+// most_examples * length positions, and no more rows than SkipPositions allows. If `most_examples`
+// is 0, only the limit of SkipPositions applies.
 Sections InParts(const Sections& sections, std::int64_t most_examples, std::int64_t length);
 
 // Divides the examples of a training into batches.
 class Batching {
  public:
-  // `data` must outlive this object; `seeds` are those of its members. Leaves out padding that the
-  // model does not read, unless `all_positions`. With `alike_epochs` > 0: in that many epochs, all
-  // batches with the same number of examples have the same sections, which are long enough for each
-  // of these batches.
+  // `data` must outlive this object; `seeds` are those of its members. Padding that the model does
+  // not read is left out, unless `all_positions` is set. If `alike_epochs` is above 0, all batches
+  // with the same number of examples have the same sections in every epoch. The sections are long
+  // enough for the first `alike_epochs` epochs; do not ask for later ones.
   Batching(const ModelConfig& config, const DeviceData* data,
            const std::vector<std::int64_t>& seeds, std::int64_t batch_size, bool all_positions,
            std::int64_t alike_epochs);

@@ -22,9 +22,10 @@ Sweep SweepOf(const std::string& document) {
 
 std::string Text(const std::optional<Cell>& cell) {
   if (!cell) return "none";
-  std::string text = std::to_string(cell->ordinal) + " " + cell->pe_label + " " +
-                     cell->protocol_label + " " + std::to_string(cell->job.seed) + " " + cell->key +
-                     " " + cell->canonical_json + " " + ToCanonicalJson(cell->job);
+  std::string text = std::to_string(cell->ordinal) + " " + std::to_string(cell->combination) + " " +
+                     cell->pe_label + " " + cell->protocol_label + " " +
+                     std::to_string(cell->job.seed) + " " + cell->key + " " + cell->canonical_json +
+                     " " + ToCanonicalJson(cell->job);
   for (const auto& [name, value] : cell->job.values) {
     text += " " + name + "=" + catalog::ToText(value);
   }
