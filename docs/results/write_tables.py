@@ -6,9 +6,10 @@
 
 The text between `<!-- begin NAME -->` and `<!-- end NAME -->` is that of the sheet NAME, as `pelab
 claims show NAME --output markdown` prints it. The text of `answers` has a line for each claim that
-has a source, with the verdicts under both protocols at each size. The text of `NAME-grid` has the
-claims that are made for each value of two fields or more. That of `summary` has a line for each
-sheet: how many of its claims are decided, and what that took.
+has a source, with the verdicts under both protocols at each size. That of `decided` says how many
+are decided. The text of `NAME-grid` has the claims that are made for each value of two fields or
+more. That of `summary` has a line for each sheet: how many of its claims are decided, and what that
+took.
 """
 
 import argparse
@@ -20,6 +21,7 @@ import re
 import subprocess
 import sys
 import tempfile
+import textwrap
 
 RESULTS = pathlib.Path(__file__).resolve().parent
 PAGE = RESULTS.parent / "reproduction.md"
@@ -91,13 +93,38 @@ def answer(claims):
     return "; ".join(f"{verdict} ({protocol})" for protocol, verdict in verdicts.items())
 
 
-def answers(collected):
-    """Markdown lines, one for each claim; `collected` has (sheet, claim) pairs."""
+def rows_of(collected):
+    """The claims by subject, claim and other fields; `collected` has (sheet, claim) pairs."""
     rows = {}
     for sheet, claim in collected:
         key, place = place_of(sheet, claim)
         row = rows.setdefault(key, {"says": claim["says"], "source": claim["source"], "by": {}})
         row["by"][place] = claim
+    return rows
+
+
+def decided(collected):
+    """A sentence: how many claims some size decides, of those that some size can address. A claim
+    counts once for each protocol. Ladders, which ask about further sizes, are left out."""
+    counts = collections.Counter()
+    for (subject, _, _), row in rows_of(collected).items():
+        for protocol in PROTOCOLS:
+            verdicts = [verdict_of(claim) for (_, its), claim in row["by"].items()
+                        if its == protocol]
+            if not subject.startswith("ladder") and set(verdicts) - {"not eligible"}:
+                counts[of_sizes(verdicts)] += 1
+    both, addressed = counts["depends on the size"], sum(counts.values())
+    known = counts["holds"] + counts["fails"] + both
+    return textwrap.fill(
+        f"Of the {addressed} claims about distance and counting whose models have learned enough "
+        f"at some size, {known} are decided ({100 * known // addressed} %): {counts['holds']} "
+        f"hold, {counts['fails']} fail, and {both} depend on the size. A claim counts once for "
+        "each protocol.", 100) + "\n"
+
+
+def answers(collected):
+    """Markdown lines, one for each claim."""
+    rows = rows_of(collected)
     sizes = [size for size in SIZES
              if any(place[0] == size for row in rows.values() for place in row["by"])]
     columns = [(size, protocol) for size in sizes for protocol in PROTOCOLS]
@@ -186,6 +213,7 @@ def tables(program):
     for sheet in settled:
         collected += [(sheet["sheet"], claim) for claim in sheet["claims"] if claim["source"]]
     texts["answers"] = answers(collected)
+    texts["decided"] = decided(collected)
     texts["summary"] = summary(settled)
     return texts
 

@@ -52,6 +52,24 @@ class Results(unittest.TestCase):
             "(clean) |",
             "| task: RoPE has a deposit | Figure 4 | holds, 7 of 9 | holds, 8 of 9 | holds |"])
 
+    def test_a_claim_is_decided_if_some_size_decides_it(self):
+        def claim(verdict, name, **each):
+            return {"claim": name, "verdict": verdict, "standing": "decided", "each": each,
+                    "says": name, "source": "Table 1"}
+        text = write_tables.decided([
+            ("small-distance-clean", claim("undecided", "a")),
+            ("tiny-distance-clean", claim("fails", "a")),
+            ("tiny-distance-published", claim("undecided", "a")),
+            ("small-distance-published", claim("not eligible", "b")),
+            ("tiny-distance-published", claim("not eligible", "b")),
+            ("small-counting", claim("holds", "c", protocol="clean")),
+            ("small-distance-clean", claim("holds", "d")),
+            ("tiny-distance-clean", claim("fails", "d")),
+            ("small-ladder-arms", claim("fails", "e", protocol="clean"))])
+        text = " ".join(text.split())
+        self.assertIn("Of the 4 claims", text)
+        self.assertIn("3 are decided (75 %): 1 hold, 1 fail, and 1 depend on the size", text)
+
     def test_an_answer_puts_the_sizes_of_a_claim_together(self):
         def of(*verdicts):
             places = [("small", "published"), ("tiny", "published"), ("small", "clean")]

@@ -33,10 +33,14 @@ def log_choose(n, k):
 
 
 @functools.cache
+def log_es(n):
+    """For every k: e(k, n) = sum over j <= k of C(n + 1, j), divided by (n + 1) C(n, k)."""
+    sums = np.logaddexp.accumulate(log_choose(n + 1, np.arange(n + 1)))
+    return sums - math.log(n + 1) - log_choose(n, np.arange(n + 1))
+
+
 def log_e(k, n):
-    """e(k, n) = sum over j <= k of C(n + 1, j), divided by (n + 1) C(n, k)."""
-    terms = log_choose(n + 1, np.arange(k + 1))
-    return float(np.logaddexp.reduce(terms) - math.log(n + 1) - log_choose(n, [k])[0])
+    return float(log_es(n)[k])
 
 
 def log_mean(logs):
@@ -59,19 +63,15 @@ def chance_of_reaching(threshold, k, n, most):
     """By the posterior predictive of a uniform prior, each number of successes by itself."""
     if log_e(k, n) >= threshold:
         return 1.0
-    alive, reached = {k: 1.0}, 0.0
+    alive, reached = np.zeros(n + 1), 0.0  # the chance of each number of successes
+    alive[k] = 1.0
     for trials in range(n, most):
-        following = {}
-        for successes, chance in alive.items():
-            success = (successes + 1) / (trials + 2)
-            for at, its in ((successes + 1, success), (successes, 1 - success)):
-                following[at] = following.get(at, 0.0) + chance * its
-        alive = {}
-        for at, chance in following.items():
-            if log_e(at, trials + 1) >= threshold:
-                reached += chance
-            else:
-                alive[at] = chance
+        success = np.arange(1, trials + 2) / (trials + 2)
+        following = np.append(alive * (1 - success), 0.0)
+        following[1:] += alive * success
+        there = log_es(trials + 1) >= threshold
+        reached += float(following[there].sum())
+        alive = np.where(there, 0.0, following)
     return reached
 
 
