@@ -34,7 +34,7 @@ inline constexpr absl::Duration kRunPoll = absl::Milliseconds(50);
 // must end everything within 5 s.
 inline constexpr absl::Duration kWorkerGrace = absl::Seconds(3);
 inline constexpr absl::Duration kServerGrace = absl::Milliseconds(1500);
-inline constexpr int kJoins = 20;  // tries to go on after a coordinator was lost
+inline constexpr int kJoins = 20;                     // tries to go on after a coordinator was lost
 inline constexpr std::size_t kQuotedLogLines = 5;     // lines of a log in an error
 inline constexpr std::size_t kQuotedLogBytes = 4096;  // bytes read for these lines
 // The longest TMPDIR, in bytes, in which a socket is made; /tmp replaces a longer one. The path of
