@@ -23,7 +23,6 @@ using claims::BoundClaim;
 using claims::Claim;
 using claims::Estimate;
 using claims::Evidence;
-using claims::SideEvidence;
 using claims::Summary;
 using claims::Verdict;
 using render::Column;
