@@ -56,7 +56,7 @@ class Expander {
     std::int64_t sweep_id = 0;
     enum Kind { kExpand, kDrop, kDelete };
     Kind kind = kExpand;
-    bool small = false;  // takes one or two slices, so it goes to the front of the queue
+    bool small = false;  // takes one or two slices, so Add puts it at the front of the queue
   };
   enum class Progress { kMore, kDone, kRetry };
 
