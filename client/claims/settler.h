@@ -57,8 +57,8 @@ class Settler {
   absl::Status WaitForSlots(Coordinator& coordinator);
   void TellStopped(Coordinator& coordinator, const v1::Settlement& state, const std::string& why);
   absl::Status FinishRound(Coordinator& coordinator, v1::Settlement& state);
-  // What a round still has to run: the number of jobs, and their expected slot time in seconds (0
-  // if it is unknown).
+  // The jobs that a round still has to run: how many there are, and their expected slot time in
+  // seconds (0 if it is unknown).
   struct Cost {
     std::int64_t jobs = 0;
     double seconds = 0;

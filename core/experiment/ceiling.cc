@@ -47,7 +47,7 @@ double ShareThatRecurs(const Sizes& sizes) {
   double lacks = 0;
   for (std::int64_t left = 1; left <= sizes.segment; ++left) {
     for (std::int64_t gap = 1; gap <= sizes.gap; ++gap) {
-      // Of a right segment that is longer, the sequence shows only so many words.
+      // The sequence shows no more words of the right segment than this.
       const std::int64_t shown = std::min(sizes.segment, sizes.cut - left - gap - 2);
       const double right = up_to[static_cast<std::size_t>(shown)] +
                            static_cast<double>(sizes.segment - shown) * lacks_both(shown);

@@ -71,7 +71,7 @@ def verdict_of(claim):
 
 
 def of_sizes(verdicts):
-    """What the verdicts of a claim at several sizes come to."""
+    """The verdict of a claim that was judged at several sizes."""
     decided = {verdict for verdict in verdicts if verdict in ("holds", "fails")}
     if decided:
         return decided.pop() if len(decided) == 1 else "depends on the size"
@@ -116,10 +116,10 @@ def decided(collected):
     both, addressed = counts["depends on the size"], sum(counts.values())
     known = counts["holds"] + counts["fails"] + both
     return textwrap.fill(
-        f"Of the {addressed} claims about distance and counting whose models have learned enough "
-        f"at some size, {known} are decided ({100 * known // addressed} %): {counts['holds']} "
-        f"hold, {counts['fails']} fail, and {both} depend on the size. A claim counts once for "
-        "each protocol.", 100) + "\n"
+        f"{addressed} claims are about distance or counting, and about models that have learned "
+        f"enough at some size. {known} of them are decided ({100 * known // addressed} %): "
+        f"{counts['holds']} hold, {counts['fails']} fail, and {both} depend on the size. A claim "
+        "counts once for each protocol.", 100) + "\n"
 
 
 def answers(collected):

@@ -1,5 +1,4 @@
-// What one principal may use: its share of the slots, its limit of jobs and its budget of GPU time.
-// A value.
+// The share of the slots, the limit of jobs and the budget of GPU time of one principal. A value.
 #pragma once
 
 namespace pelab::sched {

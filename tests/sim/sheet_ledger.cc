@@ -59,8 +59,8 @@ std::string TextOf(const settle::StoredSheet& sheet, const claims::Round& round)
                 settle::CellsJson(settle::CombinationsOf(sheet, round)));
 }
 
-// What the database has of a sheet: a line for each round, and after it one for each claim. Which
-// claims people put aside, and after which round, nothing else tells.
+// The stored rounds of a sheet: a line for each round, and after it a line for each claim. The
+// database alone knows which claims people put aside, and after which round.
 struct StoredLines {
   std::vector<std::string> lines;
   std::map<std::int64_t, std::vector<std::size_t>> put_aside;  // positions, by round

@@ -167,11 +167,7 @@ TEST(RoundsTest, ASeedOfAnEarlierRoundThatIsQueuedAgainIsWaitedFor) {
 }
 
 TEST(RoundsTest, CellsThatOnlyAClaimPutAsideNeedsAreNotWaitedFor) {
-  const BoundSheet sheet = Bound(R"(
-  - {id: a, above: {metric: test_accuracy, a: pe=rope, b: pe=nope}}
-  - {id: b, above: {metric: test_accuracy, a: pe=rope, b: pe=alibi}}
-)",
-                                 kThreePes);
+  const BoundSheet sheet = Bound(kTwoClaims, kThreePes);
   std::vector<ClaimState> states(2);
   const Round round{.number = 1, .first_seed = 0, .end_seed = 1, .cells = {kRope, kNope, kAlibi}};
   Outcomes outcomes;
