@@ -1,9 +1,12 @@
 #include "client/command/metric_values.h"
 
+#include <algorithm>
+
 #include "client/command/ablation_options.h"
 #include "client/options/filter.h"
 #include "core/base/status.h"
 #include "core/base/strings.h"
+#include "core/results/ablation_scores.h"
 
 namespace pelab::client {
 namespace {
@@ -22,17 +25,18 @@ absl::StatusOr<std::optional<results::MetricValues>> LoadValues(
     PELAB_ASSIGN_OR_RETURN(auto values, results::DepositValues(rows, metric));
     return values;
   }
-  if (metric.source == Source::kSplit) {
-    PELAB_ASSIGN_OR_RETURN(const auto rows, source.Analyses(filter, "split_accuracy"));
+  if (metric.source == Source::kAnalysis) {
+    const std::string name(metric.analysis);
+    PELAB_ASSIGN_OR_RETURN(auto rows, source.Analyses(filter, name));
     if (rows.empty()) {
-      return absl::NotFoundError(Concat(
-          "metric ", metric.name,
-          ": these jobs have no analysis split_accuracy yet; pelab analyze adds it to trained "
-          "jobs (--analysis split_accuracy), and a sweep asks for it with analyses: "
-          "[head_ablation, split_accuracy]"));
+      return absl::NotFoundError(
+          Concat("metric ", metric.name, ": these jobs have no analysis ", name,
+                 " yet; pelab analyze adds it to trained jobs (--analysis ", name,
+                 "), and a sweep asks for it with analyses: [head_ablation, ", name, "]"));
     }
-    PELAB_ASSIGN_OR_RETURN(auto values, results::SplitValues(rows, metric));
-    return values;
+    if (!metric.split.empty()) return results::SplitValues(rows, metric);
+    PELAB_RETURN_IF_ERROR(ChooseByFlags(choice, rows));
+    return results::AblationScores(rows, metric);
   }
   return std::nullopt;
 }
@@ -52,21 +56,30 @@ absl::StatusOr<std::vector<results::Metric>> ParseMetrics(const std::string& tex
 
 absl::Status CheckChoice(const results::AblationChoice& choice,
                          const std::vector<results::Metric>& metrics) {
-  const std::string flag = !choice.method.empty()    ? "--method"
-                           : !choice.hygiene.empty() ? "--hygiene"
-                           : !choice.split.empty()   ? "--data"
-                           : !choice.target.empty()  ? "--target"
-                                                     : "";
-  if (flag.empty()) return absl::OkStatus();
-  std::vector<std::string> names;
-  for (const results::Metric& metric : metrics) {
-    if (metric.source == results::Metric::Source::kDeposit) return absl::OkStatus();
-    names.push_back(metric.name);
+  struct Flag {
+    const char* name;
+    bool is_given;
+    bool is_of_heads;  // only of head ablations
+  };
+  const Flag flags[] = {{"--method", !choice.method.empty(), false},
+                        {"--hygiene", !choice.hygiene.empty(), true},
+                        {"--data", !choice.split.empty(), false},
+                        {"--target", !choice.target.empty(), true}};
+  for (const Flag& flag : flags) {
+    if (!flag.is_given || std::any_of(metrics.begin(), metrics.end(), [&](const auto& metric) {
+          return metric.source == results::Metric::Source::kDeposit ||
+                 (!flag.is_of_heads && metric.analysis.ends_with("_ablation"));
+        })) {
+      continue;
+    }
+    std::vector<std::string> names;
+    for (const results::Metric& metric : metrics) names.push_back(metric.name);
+    return absl::InvalidArgumentError(
+        Concat(flag.name, flag.is_of_heads ? " is about head ablations; " : " is about ablations; ",
+               Join(names, ", "), names.size() == 1 ? " has" : " have",
+               " none: leave it out, or give --metric an index such as gini"));
   }
-  return absl::InvalidArgumentError(Concat(flag, " is about head ablations; ", Join(names, ", "),
-                                           names.size() == 1 ? " has" : " have",
-                                           " none: leave it out, or give --metric an index "
-                                           "such as gini"));
+  return absl::OkStatus();
 }
 
 ValuesToCome LoadTogether(DataSource& source, const v1::JobFilter& filter,

@@ -132,7 +132,7 @@ bool Applies(const Field& field, std::string_view pe, std::string_view task,
   const auto decider = resolved.find(field.applies_when->field);
   if (decider == resolved.end()) return field.applies_when->unless;
   const auto* choice = std::get_if<std::string>(&decider->second);
-  return (choice != nullptr && *choice == field.applies_when->choice) != field.applies_when->unless;
+  return (choice != nullptr && field.applies_when->Names(*choice)) != field.applies_when->unless;
 }
 
 Value DefaultOf(const Field& field, std::string_view protocol, std::string_view pe,

@@ -65,16 +65,20 @@ struct DefaultRule {
   Value value;
 };
 
-// A condition under which a field exists: an earlier field has a certain value. For example,
-// pe.buckets exists if pe.form is t5. Otherwise the field is absent from the job and its canonical
-// form, and setting it is an error. With `unless`, the field exists if the earlier field has
-// another value or is absent.
+// A condition under which a field exists: an earlier field has a certain value, or one of two. For
+// example, pe.buckets exists if pe.form is t5. Otherwise the field is absent from the job and its
+// canonical form, and setting it is an error. With `unless`, the field exists if the earlier field
+// has another value or is absent.
 struct Condition {
   std::string_view field;
   std::string_view choice;
   bool unless = false;
+  std::string_view or_choice = {};
 
-  std::string ToText() const;  // "pe.form is t5"
+  bool Names(std::string_view value) const {
+    return value == choice || (!or_choice.empty() && value == or_choice);
+  }
+  std::string ToText() const;  // "pe.form is t5", "task.split is held_out_cells or held_out_starts"
 };
 
 struct Field {

@@ -145,23 +145,24 @@ std::string EnoughSequences(const Values& values) {
          "none";
 }
 
-bool HoldsCellsOut(const JobView& job) { return job.Is("task.split", "held_out_cells"); }
+bool HoldsPlacesOut(const JobView& job) {
+  return job.Is("task.split", "held_out_cells") || job.Is("task.split", "held_out_starts");
+}
 
 std::string HeldOutDistance(const Values& values) {
   const JobView job(values);
-  if (!HoldsCellsOut(job) || job.Is("task", "distance")) return "";
-  return "disjoint or random: held_out_cells are pairs of a start place and a distance, which "
-         "only the task distance has";
+  if (!HoldsPlacesOut(job) || job.Is("task", "distance")) return "";
+  return "disjoint or random: only the task distance has start places to hold out";
 }
 
 std::string HeldOutStarts(const Values& values) {
   const JobView job(values);
-  if (!HoldsCellsOut(job) || !job.Is("task", "distance")) return "";
+  if (!HoldsPlacesOut(job) || !job.Is("task", "distance")) return "";
   const bool published = job.Has("task.max_segment");
   const std::int64_t starts = published ? job.Int("task.max_segment")
                                         : job.Int("task.length") - job.Int("task.max_distance");
   if (starts >= 2) return "";
-  return "disjoint or random: held_out_cells share out a distance's start places, at least 2; "
+  return "disjoint or random: the others share out a distance's start places, at least 2; "
          "here there is " +
          std::to_string(std::max<std::int64_t>(0, starts)) +
          (published
@@ -222,12 +223,12 @@ std::vector<Constraint> TaskConstraints() {
        "task.split",
        {},
        HeldOutDistance,
-       "task.split held_out_cells: the task is distance"},
+       "task.split held_out_cells or held_out_starts: the task is distance"},
       {"held-out-starts",
        "task.split",
        {"task.length", "task.max_distance", "task.max_segment"},
        HeldOutStarts,
-       "task.split held_out_cells: a distance has at least 2 start places"},
+       "task.split held_out_cells or held_out_starts: a distance has at least 2 start places"},
       {"enough-sequences",
        "task.train_examples",
        {"task.test_examples", "task.vocabulary", "task.length", "task.triggers"},

@@ -48,11 +48,12 @@ std::vector<Field> CommonFields() {
       IntField("task.test_examples", "", 1, kMaxExamples, Examples(30000, 15000), "examples",
                "test examples"),
       OfGenerated(Switch(
-          ChoiceField("task.split", "", {"disjoint", "random", "held_out_cells"},
+          ChoiceField("task.split", "", {"disjoint", "random", "held_out_cells", "held_out_starts"},
                       PublishedOr(Text("random"), Text("disjoint")),
                       "disjoint: no test sequence is a training sequence; random: a permutation "
                       "seeded with 42; held_out_cells: no test pair of start place and distance "
-                      "is a training pair"))),
+                      "is a training pair; held_out_starts: no start place of the test set is one "
+                      "of the training set"))),
       Switch(ChoiceField("task.label_space", "", {"exact", "vocabulary"},
                          PublishedOr(Text("vocabulary"), Text("exact")),
                          "classes: the labels that occur, or every token id")),
@@ -110,10 +111,10 @@ std::vector<Field> DistanceFields() {
                             "sequences are cut to this before padding; 120 length/128 by "
                             "default"),
                    DefaultContent)),
-      When({"task.split", "held_out_cells"},
+      When({"task.split", "held_out_cells", /*unless=*/false, "held_out_starts"},
            RealField("task.held_out_fraction", "distance", {0, 1, true, true}, Always(0.3),
                      "fraction",
-                     "share of each distance's start places (published: lengths of the segment "
+                     "share of a distance's start places (published: lengths of the segment "
                      "before the first trigger) that only the test set has")),
   };
 }

@@ -62,7 +62,8 @@ std::size_t EditDistance(std::string_view a, std::string_view b) {
 }  // namespace
 
 std::string Condition::ToText() const {
-  return std::string(field) + (unless ? " is not " : " is ") + std::string(choice);
+  const std::string either = or_choice.empty() ? "" : " or " + std::string(or_choice);
+  return std::string(field) + (unless ? " is not " : " is ") + std::string(choice) + either;
 }
 
 std::string_view FieldTypeName(FieldType type) {

@@ -211,7 +211,7 @@ class Binder {
       }
       terms.push_back({both.front(), term.weight});
     }
-    if (!CheckLayers(claim, terms) || !CheckSplit(claim, terms)) return false;
+    if (!CheckLayers(claim, terms) || !CheckAnalyses(claim, terms)) return false;
     BoundClaim bound{.claim = index,
                      .id = name.empty() ? claim.id : Concat(claim.id, "[", name, "]"),
                      .each = each};
@@ -220,36 +220,59 @@ class Binder {
     return true;
   }
 
-  // A layer that no model has would never have the property, and the claim would fail for good.
   bool CheckLayers(const Claim& claim, const std::vector<BoundTerm>& terms) {
     for (const BoundTerm& term : terms) {
-      const Cell& cell = bound_.configurations[term.configuration];
-      const std::int64_t layers = cell.job.Int("model.layers");
       for (const std::int64_t layer : claim.layers.listed) {
-        if (layer < layers) continue;
-        return Fail(claim.place, Concat(layer),
-                    Concat("layer ", layer, " does not exist: the models of ", cell.pe_label,
-                           " have ", layers, ", which count from 0"));
+        if (!HasLayer(claim, bound_.configurations[term.configuration], layer)) return false;
       }
     }
     return true;
   }
 
-  // A split that the data do not have would never have an accuracy.
-  bool CheckSplit(const Claim& claim, const std::vector<BoundTerm>& terms) {
+  // A layer that no model has would never have the property, and the claim would fail for good.
+  bool HasLayer(const Claim& claim, const Cell& cell, std::int64_t layer) {
+    const std::int64_t layers = cell.job.Int("model.layers");
+    return layer < layers || Fail(claim.place, Concat(layer),
+                                  Concat("layer ", layer, " does not exist: the models of ",
+                                         cell.pe_label, " have ", layers, ", which count from 0"));
+  }
+
+  // What the analysis does not measure would never have a value.
+  bool CheckAnalyses(const Claim& claim, const std::vector<BoundTerm>& terms) {
     for (const std::string& name : MetricsOf(claim)) {
       const auto metric = results::ParseMetric(name);
-      if (!metric.ok() || metric->source != results::Metric::Source::kSplit) continue;
+      if (!metric.ok()) continue;
       for (const BoundTerm& term : terms) {
         const Cell& cell = bound_.configurations[term.configuration];
-        const std::vector<std::string> splits = bound_.sweep.SplitsOf(cell.job);
-        if (std::find(splits.begin(), splits.end(), metric->split) != splits.end()) continue;
-        return Fail(claim.place, name,
-                    Concat(cell.task_label, " has no split ", metric->split,
-                           "; its splits: ", Join(splits, ", ")));
+        if (!IsMeasured(claim, *metric, cell)) return false;
       }
     }
     return true;
+  }
+  bool IsMeasured(const Claim& claim, const results::Metric& metric, const Cell& cell) {
+    if (metric.analysis == "layer_ablation") return HasLayer(claim, cell, metric.number);
+    if (metric.analysis == "cumulative_ablation") return HasHeads(claim, metric, cell);
+    return metric.analysis != "split_accuracy" || HasSplit(claim, metric, cell);
+  }
+  bool HasSplit(const Claim& claim, const results::Metric& metric, const Cell& cell) {
+    const std::vector<std::string> splits = bound_.sweep.SplitsOf(cell.job);
+    return std::find(splits.begin(), splits.end(), metric.split) != splits.end() ||
+           Fail(claim.place, metric.name,
+                Concat(cell.task_label, " has no split ", metric.split,
+                       "; its splits: ", Join(splits, ", ")));
+  }
+  // The heads that are taken away one after another.
+  bool HasHeads(const Claim& claim, const results::Metric& metric, const Cell& cell) {
+    std::int64_t heads = cell.job.Int("model.layers") * cell.job.Int("model.heads");
+    for (const experiment::Analysis& analysis : bound_.sweep.analyses()) {
+      if (analysis.name != metric.analysis) continue;
+      heads = std::min(heads,
+                       std::get<std::int64_t>(analysis.parameters.at("cumulative_ablation.steps")));
+    }
+    return metric.number <= heads ||
+           Fail(claim.place, metric.name,
+                Concat("only ", heads, " heads of the models of ", cell.pe_label,
+                       " are taken away (cumulative_ablation.steps in the sweep's analyses)"));
   }
 
   static void SetSides(const Claim& claim, const std::vector<BoundTerm>& terms, BoundClaim* bound) {
@@ -301,7 +324,7 @@ absl::Status CheckCanBeSettled(const BoundSheet& sheet) {
       if (analysis.empty() || measured.count(analysis) > 0) continue;
       return absl::InvalidArgumentError(
           Concat("claim ", bound.id, " is about ",
-                 IsAboutAblation(metric) ? "what heads are worth" : metric,
+                 analysis == "head_ablation" ? "what heads are worth" : metric,
                  ", but the jobs of sweep ", Escape(sheet.sweep.name()),
                  " do not measure it; the sweep needs analyses: [", analysis, "]"));
     }

@@ -62,6 +62,13 @@ const std::vector<catalog::Entry>& MetricEntries() {
        .version = 0,
        .help = "on a split of the data, from the analysis split_accuracy",
        .source = "docs/own-data.md"},
+      {.name = "layer_drop(layer)",
+       .version = 0,
+       .help = "the drop of the accuracy without the heads of this layer, from layer_ablation"},
+      {.name = "greedy_accuracy(heads)",
+       .version = 0,
+       .help = "without that many heads, each the one that is missed least, from "
+               "cumulative_ablation"},
       {.name = "max_drop",
        .version = 0,
        .help = "the largest drop of the accuracy without one head",

@@ -34,7 +34,8 @@ absl::Status CheckMetric(Kind kind, const std::string& metric) {
 
 bool IsFraction(const std::string& metric) {
   const auto parsed = results::ParseMetric(metric);
-  return parsed.ok() && (results::IsShare(*parsed) || metric == "max_drop");
+  return parsed.ok() && (results::IsShare(*parsed) || metric == "max_drop" ||
+                         parsed->analysis == "layer_ablation");
 }
 
 std::vector<std::string> MetricsOf(const Claim& claim) {
@@ -43,17 +44,17 @@ std::vector<std::string> MetricsOf(const Claim& claim) {
 }
 
 std::string_view AnalysisOf(const std::string& metric) {
-  if (IsAboutAblation(metric)) return "head_ablation";
   const auto parsed = results::ParseMetric(metric);
-  const bool split = parsed.ok() && parsed->source == results::Metric::Source::kSplit;
-  return split ? "split_accuracy" : "";
+  if (parsed.ok() && parsed->source == results::Metric::Source::kAnalysis) return parsed->analysis;
+  return IsAboutAblation(metric) ? "head_ablation" : "";
 }
 
 bool IsAboutAblation(const std::string& metric) {
   const auto& properties = Properties();
   if (std::find(properties.begin(), properties.end(), metric) != properties.end()) return true;
   const auto parsed = results::ParseMetric(metric);
-  return parsed.ok() && parsed->source == results::Metric::Source::kDeposit;
+  return parsed.ok() && (parsed->source == results::Metric::Source::kDeposit ||
+                         parsed->analysis.ends_with("_ablation"));
 }
 
 }  // namespace pelab::claims

@@ -31,7 +31,7 @@ bool IsFraction(const std::string& metric);
 // The metrics of a claim: what it is about, and what makes a seed eligible.
 std::vector<std::string> MetricsOf(const Claim& claim);
 
-// The analysis whose result the metric needs, "head_ablation" or "split_accuracy"; empty: none.
+// The analysis whose result the metric needs, such as "head_ablation"; empty: none.
 std::string_view AnalysisOf(const std::string& metric);
 
 // Whether the metric is about what removing something costs. Such a claim is judged only on seeds

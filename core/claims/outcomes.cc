@@ -9,7 +9,9 @@
 #include "core/base/strings.h"
 #include "core/claims/metric.h"
 #include "core/experiment/configuration.h"
+#include "core/results/ablation_scores.h"
 #include "core/results/metrics.h"
+#include "core/results/split_scores.h"
 #include "core/results/top.h"
 #include "core/state/state.h"
 #include "core/stats/deposit.h"
@@ -18,6 +20,8 @@ namespace pelab::claims {
 namespace {
 
 using results::Metric;
+
+constexpr char kHeadAblation[] = "head_ablation";
 
 // A stored head ablation of a job, and its indices.
 struct Ablation {
@@ -72,6 +76,37 @@ std::tuple<bool, bool, bool, bool> Fit(const Ablation& a, const experiment::Cell
           a.target == (published && cell.job.pe == "mla" ? "authors" : "head")};
 }
 
+// The same for another analysis. What it does not say of itself, it cannot have otherwise.
+std::tuple<bool, bool> Fit(const v1::AnalysisRow& analysis, const experiment::Cell& cell) {
+  const results::AblationKind kind = results::KindOf(analysis);
+  const char* data = cell.protocol_label == "published" ? "all" : "test";
+  return {kind.method.empty() || kind.method == "zero", kind.data.empty() || kind.data == data};
+}
+
+template <typename... Bools>
+bool IsBest(const std::tuple<Bools...>& fit) {
+  return std::apply([](Bools... fits) { return (fits && ...); }, fit);
+}
+
+// The one that fits best. Of equals, the one of the most examples, then the newest.
+const v1::AnalysisRow* Choose(const std::vector<const v1::AnalysisRow*>& analyses,
+                              const experiment::Cell& cell) {
+  const auto rank = [&](const v1::AnalysisRow* a) {
+    return std::tuple_cat(Fit(*a, cell), std::tuple(a->total(), a->analysis_id()));
+  };
+  return *std::max_element(
+      analyses.begin(), analyses.end(),
+      [&](const v1::AnalysisRow* a, const v1::AnalysisRow* b) { return rank(a) < rank(b); });
+}
+
+std::optional<double> AnalysisValue(const v1::AnalysisRow& analysis, const Metric& metric) {
+  if (metric.split.empty()) return results::AblationScoreOf(analysis, metric);
+  for (const results::SplitScore& score : results::SplitScoresOf(analysis)) {
+    if (score.name == metric.split) return score.accuracy();
+  }
+  return std::nullopt;
+}
+
 // The one that fits best. Of equals, the one of the most examples.
 const Ablation* Choose(const std::vector<Ablation>& ablations, const experiment::Cell& cell) {
   const auto rank = [&](const Ablation& a) {
@@ -83,12 +118,10 @@ const Ablation* Choose(const std::vector<Ablation>& ablations, const experiment:
   return best == ablations.end() ? nullptr : &*best;
 }
 
-// Whether a better one may be on its way: the job is trained and has not ended, so it is being
-// analysed.
-bool MayBeReplaced(const Ablation& ablation, const v1::JobRow& row, const experiment::Cell& cell) {
-  const bool runs = row.state() == v1::JOB_STATE_QUEUED || row.state() == v1::JOB_STATE_ASSIGNED ||
-                    row.state() == v1::JOB_STATE_RUNNING;
-  return runs && Fit(ablation, cell) != std::tuple(true, true, true, true);
+// Whether a trained job is still being analysed, so that a better analysis may be on its way.
+bool IsAnalysed(const v1::JobRow& row) {
+  return row.state() == v1::JOB_STATE_QUEUED || row.state() == v1::JOB_STATE_ASSIGNED ||
+         row.state() == v1::JOB_STATE_RUNNING;
 }
 
 bool HasDeposit(const Ablation& ablation, const Layers& layers, std::int64_t depth) {
@@ -167,13 +200,9 @@ class Builder {
     for (const auto& [accuracy, epochs] : rows.epochs_to) {
       epochs_to_[accuracy] = results::EpochsValues(epochs);
     }
-    for (const Metric& metric : metrics_) {
-      if (metric.source != Metric::Source::kSplit) continue;
-      // The sheet was bound, so the split is there. Without rows there are no values yet.
-      splits_[metric.name] =
-          results::SplitValues(rows.splits, metric).value_or(results::MetricValues());
+    for (const auto& [name, analyses] : rows.analyses) {
+      for (const v1::AnalysisRow& row : analyses) analyses_[name][row.job_id()].push_back(&row);
     }
-    for (const v1::AnalysisRow& row : rows.splits) scored_.insert(row.job_id());
   }
 
   // The configuration of a row; nullopt if the sheet's sweep has none like it.
@@ -195,16 +224,21 @@ class Builder {
     }
     outcome.state = Outcome::State::kDone;
     outcome.analyses_over = without_weights_.count(row.job_id()) > 0;
-    for (const Metric& metric : metrics_) {
-      if (const auto value = PlainValue(row, metric)) outcome.values[metric.name] = *value;
-    }
     const experiment::Cell& cell = sheet_.configurations[configuration];
+    for (const Metric& metric : metrics_) {
+      if (const auto value = PlainValue(row, metric, cell)) outcome.values[metric.name] = *value;
+    }
     const auto stored = ablations_.find(row.job_id());
     const Ablation* ablation = stored == ablations_.end() ? nullptr : Choose(stored->second, cell);
-    if (ablation != nullptr && !MayBeReplaced(*ablation, row, cell)) {
-      outcome.analyses.insert("head_ablation");
+    if (ablation != nullptr && (IsBest(Fit(*ablation, cell)) || !IsAnalysed(row))) {
+      outcome.analyses.insert(kHeadAblation);
     }
-    if (scored_.count(row.job_id()) > 0) outcome.analyses.insert("split_accuracy");
+    for (const auto& [name, of_jobs] : analyses_) {
+      const v1::AnalysisRow* analysis = ChosenOf(name, row, cell);
+      if (analysis != nullptr && (IsBest(Fit(*analysis, cell)) || !IsAnalysed(row))) {
+        outcome.analyses.emplace(name);
+      }
+    }
     AddAblationValues(cell, ablation, outcome);
     return outcome;
   }
@@ -213,32 +247,38 @@ class Builder {
   void AddAblationValues(const experiment::Cell& cell, const Ablation* ablation,
                          Outcome& outcome) const {
     for (const Claim& claim : sheet_.sheet.claims) {
-      if (IsAboutAblation(claim.metric)) {
+      if (AnalysisOf(claim.metric) == kHeadAblation) {
         const auto value = AblationValue(claim, ablation, cell.job.Int("model.layers"));
         if (value) outcome.values[ValueName(claim)] = *value;
       }
-      if (claim.eligible && IsAboutAblation(claim.eligible->metric)) {
+      if (claim.eligible && AnalysisOf(claim.eligible->metric) == kHeadAblation) {
         const auto value = IndexValue(claim.eligible->metric, ablation);
         if (value) outcome.values[claim.eligible->metric] = *value;
       }
     }
   }
 
-  std::optional<double> PlainValue(const v1::JobRow& row, const Metric& metric) const {
+  // Of the job's analyses of this name, the one that counts; nullptr: it has none.
+  const v1::AnalysisRow* ChosenOf(std::string_view name, const v1::JobRow& row,
+                                  const experiment::Cell& cell) const {
+    const auto by_job = analyses_.find(name);
+    if (by_job == analyses_.end()) return nullptr;
+    const auto found = by_job->second.find(row.job_id());
+    return found == by_job->second.end() ? nullptr : Choose(found->second, cell);
+  }
+
+  std::optional<double> PlainValue(const v1::JobRow& row, const Metric& metric,
+                                   const experiment::Cell& cell) const {
     if (metric.source == Metric::Source::kJob) return results::MetricOf(row, metric);
-    if (metric.source == Metric::Source::kSplit) return SplitValue(row, metric);
+    if (metric.source == Metric::Source::kAnalysis) {
+      const v1::AnalysisRow* analysis = ChosenOf(metric.analysis, row, cell);
+      return analysis == nullptr ? std::nullopt : AnalysisValue(*analysis, metric);
+    }
     const auto of_accuracy = epochs_to_.find(metric.accuracy);
     if (of_accuracy == epochs_to_.end()) return std::nullopt;
     const auto found = of_accuracy->second.find(row.job_id());
     if (found != of_accuracy->second.end()) return found->second;
     return std::numeric_limits<double>::infinity();  // it never got there
-  }
-
-  std::optional<double> SplitValue(const v1::JobRow& row, const Metric& metric) const {
-    const auto& values = splits_.at(metric.name);
-    const auto found = values.find(row.job_id());
-    if (found == values.end()) return std::nullopt;
-    return found->second;
   }
 
   const BoundSheet& sheet_;
@@ -247,8 +287,9 @@ class Builder {
   SlotTimes times_;
   std::unordered_map<std::string, std::size_t> positions_;  // by template
   std::map<double, results::MetricValues> epochs_to_;
-  std::map<std::string, results::MetricValues> splits_;  // by metric
-  std::set<std::int64_t> scored_;                        // jobs that have split_accuracy
+  // Analyses by name and job.
+  using OfJobs = std::unordered_map<std::int64_t, std::vector<const v1::AnalysisRow*>>;
+  std::map<std::string_view, OfJobs> analyses_;
   const std::set<std::int64_t>& without_weights_;
 };
 
@@ -292,7 +333,9 @@ std::string ValueName(const Claim& claim) {
 }
 
 std::optional<double> WorstValue(const std::string& name) {
-  if (IsAboutAblation(name.substr(0, name.find('(')))) return std::nullopt;
+  if (IsAboutAblation(name) || IsAboutAblation(name.substr(0, name.find('(')))) {
+    return std::nullopt;
+  }
   const auto metric = results::ParseMetric(name);
   if (!metric.ok()) return std::nullopt;
   if (name == "generalisation_gap") return 1;
@@ -321,13 +364,13 @@ bool Outcome::Lacks(const std::string& metric) const {
          !analyses_over;
 }
 
-bool Needs(const Sheet& sheet, std::string_view analysis) {
+std::set<std::string_view> AnalysesOf(const Sheet& sheet) {
+  std::set<std::string_view> analyses;
   for (const Claim& claim : sheet.claims) {
-    for (const std::string& metric : MetricsOf(claim)) {
-      if (AnalysisOf(metric) == analysis) return true;
-    }
+    for (const std::string& metric : MetricsOf(claim)) analyses.insert(AnalysisOf(metric));
   }
-  return false;
+  analyses.erase("");
+  return analyses;
 }
 
 std::vector<double> EpochsToOf(const Sheet& sheet) {

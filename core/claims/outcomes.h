@@ -69,7 +69,8 @@ struct StoredRows {
   std::vector<v1::DepositRow> deposits;
   std::map<double, std::vector<v1::EpochsToRow>> epochs_to;  // by accuracy
   std::vector<v1::AttemptRow> attempts;                      // of failed jobs, or of all
-  std::vector<v1::AnalysisRow> splits;                       // the analyses split_accuracy
+  // Analyses other than head ablations, by name; of those that the sheet's metrics need.
+  std::map<std::string_view, std::vector<v1::AnalysisRow>> analyses;
   std::set<std::int64_t> without_weights;  // trained jobs that cannot be analysed any more
 };
 
@@ -93,13 +94,14 @@ class SlotTimes {
 // the latest counts. If a job has several head ablations, the one that its protocol asks for
 // counts. For `published`, that is the ablation of the authors' code. For other protocols, it is
 // the ablation of each head by zeros, with restore policy `clean`, on the test set. If the job
-// lacks this ablation, the most similar one that is stored counts.
+// lacks this ablation, the most similar one that is stored counts. The same holds for the other
+// analyses.
 Outcomes OutcomesOf(const BoundSheet& sheet, const StoredRows& rows);
 
 // The accuracies x of the metrics epochs_to(x) that the sheet names.
 std::vector<double> EpochsToOf(const Sheet& sheet);
 
-// Whether the sheet names a metric that needs this analysis.
-bool Needs(const Sheet& sheet, std::string_view analysis);
+// The analyses that the sheet's metrics need.
+std::set<std::string_view> AnalysesOf(const Sheet& sheet);
 
 }  // namespace pelab::claims

@@ -23,12 +23,15 @@ absl::StatusOr<StoredRows> LoadRows(Source& source, const v1::JobFilter& filter,
   v1::JobFilter failed = filter;
   failed.add_states(v1::JOB_STATE_FAILED);
   PELAB_ASSIGN_OR_RETURN(rows.attempts, source.Attempts(failed));
-  if (Needs(sheet, "split_accuracy")) {
-    PELAB_ASSIGN_OR_RETURN(rows.splits, source.Analyses(filter, "split_accuracy"));
+  for (const std::string_view analysis : AnalysesOf(sheet)) {
+    if (analysis == "head_ablation") {
+      PELAB_ASSIGN_OR_RETURN(rows.heads, source.HeadAblations(filter));
+      PELAB_ASSIGN_OR_RETURN(rows.deposits, source.Deposits(filter));
+    } else {
+      PELAB_ASSIGN_OR_RETURN(rows.analyses[analysis],
+                             source.Analyses(filter, std::string(analysis)));
+    }
   }
-  if (!Needs(sheet, "head_ablation")) return rows;
-  PELAB_ASSIGN_OR_RETURN(rows.heads, source.HeadAblations(filter));
-  PELAB_ASSIGN_OR_RETURN(rows.deposits, source.Deposits(filter));
   return rows;
 }
 
@@ -45,7 +48,7 @@ absl::StatusOr<StoredRows> LoadOwnRows(Source& source, std::int64_t sweep_id, co
   filter.set_sweep(Concat(sweep_id));
   filter.set_own_jobs(true);
   PELAB_ASSIGN_OR_RETURN(StoredRows rows, LoadRows(source, filter, sheet));
-  if (!Needs(sheet, "split_accuracy") && !Needs(sheet, "head_ablation")) return rows;
+  if (AnalysesOf(sheet).empty()) return rows;
   // Read after the jobs: the weights of a job are stored before it ends.
   PELAB_ASSIGN_OR_RETURN(const auto artifacts, source.Artifacts(filter));
   for (const v1::JobRow& row : rows.jobs) {

@@ -28,10 +28,12 @@ Summary SummaryOf(Kind kind, const Evidence& evidence) {
   return summary;
 }
 
+std::string LeansTo(const Summary& summary) { return summary.leans_to_hold ? "holds" : "fails"; }
+
 render::Json ToJson(const Summary& summary) {
   const Estimate& estimate = summary.estimate;
   return {{"kind", NameOf(summary.kind)},
-          {"leans_to", summary.leans_to_hold ? "holds" : "fails"},
+          {"leans_to", LeansTo(summary)},
           {"k", summary.leading.count.successes},
           {"n", summary.leading.count.trials},
           {"shows", summary.shows.successes},

@@ -1,6 +1,8 @@
 // The figures that are shown beside a claim's verdict. Pure functions: thread-safe.
 #pragma once
 
+#include <string>
+
 #include "core/claims/evidence.h"
 #include "core/claims/sheet.h"
 #include "core/render/json.h"
@@ -21,6 +23,9 @@ struct Summary {
   double slot_seconds = 0;
 };
 Summary SummaryOf(Kind kind, const Evidence& evidence);
+
+// "holds" or "fails": what the seeds speak for.
+std::string LeansTo(const Summary& summary);
 
 // Members of a claim in documents (docs/formats.md, "Evidence and verdicts").
 render::Json ToJson(const Summary& summary);

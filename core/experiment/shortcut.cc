@@ -11,10 +11,10 @@ namespace {
 double Real(std::int64_t number) { return static_cast<double>(number); }
 
 // The job's examples have `places` places of the first trigger for each distance, as equally likely
-// as any other. With held-out cells the test set has fewer: it can be better guessed by this factor
-// at most.
+// as any other. If some are held out, the test set has fewer: it can be better guessed by this
+// factor at most.
 double HeldOutFactor(const Job& job, std::int64_t places) {
-  if (job.Choice("task.split") != "held_out_cells") return 1;
+  if (!job.HasField("task.held_out_fraction")) return 1;
   const double wanted = std::floor(job.Real("task.held_out_fraction") * Real(places) + 0.5);
   const double held_out = std::clamp(wanted, 1.0, std::max(1.0, Real(places - 1)));
   return Real(places) / held_out;

@@ -14,9 +14,9 @@ struct Shortcut {
 
 // The best rule for the job's test set that looks at no more than the sequence's length or one
 // place: a model that is no better has not shown that it does the task. Exact for the splits
-// disjoint and random, and an upper bound for held_out_cells, where a place also tells which
-// distances were held out. docs/formats.md has the rules, tests/golden/ceilings.py holds them
-// against generated data.
+// disjoint and random, and an upper bound where start places are held out, because a place then
+// tells something about the distances, too. docs/formats.md has the rules, tests/golden/ceilings.py
+// holds them against generated data.
 Shortcut BestShortcut(const Job& job);
 
 }  // namespace pelab::experiment

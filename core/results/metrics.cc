@@ -15,6 +15,8 @@ namespace {
 
 constexpr std::string_view kEpochsTo = "epochs_to(";
 constexpr std::string_view kSplitAccuracy = "split_accuracy(";
+constexpr std::string_view kLayerDrop = "layer_drop(";
+constexpr std::string_view kGreedyAccuracy = "greedy_accuracy(";
 
 struct Index {
   std::string_view name;
@@ -102,7 +104,21 @@ std::optional<Metric> ParseEpochsTo(const std::string& name) {
 std::optional<Metric> ParseSplitAccuracy(const std::string& name) {
   const auto split = InBrackets(name, kSplitAccuracy);
   if (!split || !catalog::IsOwnName(*split)) return std::nullopt;
-  return Metric{.name = name, .source = Metric::Source::kSplit, .split = *split};
+  return Metric{.name = name,
+                .source = Metric::Source::kAnalysis,
+                .analysis = "split_accuracy",
+                .split = *split};
+}
+
+// A metric with a number in brackets, which is at least `least`.
+std::optional<Metric> ParseNumbered(const std::string& name, std::string_view before,
+                                    std::string_view analysis, std::int64_t least) {
+  const auto text = InBrackets(name, before);
+  Metric metric{.name = name, .source = Metric::Source::kAnalysis, .analysis = analysis};
+  if (!text || !absl::SimpleAtoi(*text, &metric.number) || metric.number < least) {
+    return std::nullopt;
+  }
+  return *text == Concat(metric.number) ? std::optional(metric) : std::nullopt;
 }
 
 }  // namespace
@@ -113,6 +129,8 @@ const std::vector<std::string>& Metrics() {
     for (const Figure& figure : kFigures) all.emplace_back(figure.name);
     all.emplace_back("epochs_to(x)");
     all.emplace_back("split_accuracy(name)");
+    all.emplace_back("layer_drop(layer)");
+    all.emplace_back("greedy_accuracy(heads)");
     for (const Index& index : kIndices) all.emplace_back(index.name);
     return all;
   }());
@@ -126,12 +144,15 @@ absl::StatusOr<Metric> ParseMetric(const std::string& name) {
   }
   if (auto epochs = ParseEpochsTo(name)) return *epochs;
   if (auto split = ParseSplitAccuracy(name)) return *split;
+  if (auto drop = ParseNumbered(name, kLayerDrop, "layer_ablation", 0)) return *drop;
+  if (auto left = ParseNumbered(name, kGreedyAccuracy, "cumulative_ablation", 1)) return *left;
   const std::string_view near =
       catalog::DidYouMean(name, std::vector<std::string_view>(Metrics().begin(), Metrics().end()));
   return absl::InvalidArgumentError(Concat(
       "unknown metric \"", name, "\"; ", near.empty() ? "" : Concat("did you mean ", near, "? "),
       "known: ", Join(Metrics(), ", "),
-      " (x: an accuracy from 0 to 1; name: a split of the data)"));
+      " (x: an accuracy from 0 to 1; name: a split of the data; layer: from 0; heads: how many "
+      "are gone)"));
 }
 
 std::optional<double> MetricOf(const v1::JobRow& row, const Metric& metric) {
@@ -143,7 +164,7 @@ bool IsShare(const Metric& metric) {
   if (metric.source == Metric::Source::kDeposit) {
     return metric.name == "gini" || metric.name == "top_share";
   }
-  if (metric.source == Metric::Source::kSplit) return true;
+  if (metric.source == Metric::Source::kAnalysis) return metric.analysis != "layer_ablation";
   return metric.source == Metric::Source::kJob && metric.name.ends_with("_accuracy");
 }
 

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 #include <vector>
 
@@ -15,15 +16,18 @@ namespace pelab::results {
 
 struct Metric {
   enum class Source {
-    kJob,      // a number of the job's row
-    kEpochs,   // from its curve: the first epoch, from 0, with at least `accuracy` on the test set
-    kDeposit,  // an index of v_deposits, over all layers together
-    kSplit,    // from its analysis split_accuracy: the accuracy on `split`
+    kJob,       // a number of the job's row
+    kEpochs,    // from its curve: the first epoch, from 0, with at least `accuracy` on the test set
+    kDeposit,   // an index of v_deposits, over all layers together
+    kAnalysis,  // from the result of its analysis `analysis`
   };
   std::string name = "test_accuracy";  // as requested: "epochs_to(0.9)"
   Source source = Source::kJob;
   double accuracy = 0;  // for kEpochs
-  std::string split;    // for kSplit
+  // For kAnalysis: "split_accuracy", "layer_ablation" or "cumulative_ablation".
+  std::string_view analysis = {};
+  std::string split;        // of split_accuracy(split)
+  std::int64_t number = 0;  // of layer_drop(layer) and greedy_accuracy(heads)
 };
 
 // "test_accuracy", "epochs_to(x)", "gini", …: the names that ParseMetric accepts.

@@ -4,6 +4,7 @@
 #include <set>
 
 #include "core/base/json_text.h"
+#include "core/base/status.h"
 #include "core/catalog/catalog.h"
 #include "core/render/json.h"
 
@@ -27,6 +28,23 @@ std::string ParameterText(const std::string& name, const Json& value) {
   if (name == "steps") return text + " steps";
   if (name == "orders") return text + " random orders";
   return Concat(name, " ", text);
+}
+
+std::string MemberText(const Json& object, const char* name) {
+  const auto found = object.is_object() ? object.find(name) : object.end();
+  return found != object.end() && found->is_string() ? found->get<std::string>() : "";
+}
+
+// Keeps the rows whose kind has this value for `name`.
+absl::Status Keep(const char* name, const std::string& wanted, std::string AblationKind::*member,
+                  std::vector<v1::AnalysisRow>& rows) {
+  if (wanted.empty()) return absl::OkStatus();
+  std::vector<std::string> stored;
+  stored.reserve(rows.size());
+  for (const v1::AnalysisRow& row : rows) stored.push_back(KindOf(row).*member);
+  PELAB_RETURN_IF_ERROR(CheckChosen(name, wanted, stored));
+  std::erase_if(rows, [&](const v1::AnalysisRow& row) { return KindOf(row).*member != wanted; });
+  return absl::OkStatus();
 }
 
 }  // namespace
@@ -61,6 +79,16 @@ absl::Status CheckChosen(const std::string& name, const std::string& value,
   if (known.empty() || known.count(value) > 0) return absl::OkStatus();
   return absl::InvalidArgumentError(
       Concat(name, ": no stored ablation has \"", value, "\"; stored: ", Join(known, ", ")));
+}
+
+AblationKind KindOf(const v1::AnalysisRow& row) {
+  const Json parameters = ParseJson<Json>(row.parameters_json());
+  return {MemberText(parameters, "method"), MemberText(parameters, "data")};
+}
+
+absl::Status Choose(const AblationChoice& choice, std::vector<v1::AnalysisRow>& rows) {
+  PELAB_RETURN_IF_ERROR(Keep("method", choice.method, &AblationKind::method, rows));
+  return Keep("data", choice.split, &AblationKind::data, rows);
 }
 
 }  // namespace pelab::results

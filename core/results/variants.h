@@ -48,6 +48,17 @@ struct AblationChoice {
 template <typename Row>
 absl::Status Choose(const AblationChoice& choice, std::vector<Row>& rows);
 
+// What an analysis other than head ablation measured, as its parameters name it.
+struct AblationKind {
+  std::string method;  // "zero", "mean", "resample"; empty: it takes nothing away
+  std::string data;    // "test", "all"; empty: it has no choice of data
+};
+AblationKind KindOf(const v1::AnalysisRow& row);
+
+// The same for such analyses. They have neither a restore policy nor a target, so only the method
+// and the data of `choice` count.
+absl::Status Choose(const AblationChoice& choice, std::vector<v1::AnalysisRow>& rows);
+
 // The check behind Choose for one column: OK, or an error that lists the `stored` values.
 absl::Status CheckChosen(const std::string& name, const std::string& value,
                          const std::vector<std::string>& stored);

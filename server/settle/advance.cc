@@ -146,7 +146,8 @@ absl::StatusOr<Step> Advance::EndOrWait(db::Reader& reader, const StoredSheet& s
         claims::Conclude(*sheet.bound, sheet.registration, *sheet.last, sheet.states, outcomes);
     return Change{store::EndRound{.sheet_id = sheet.row.sheet_id(),
                                   .round = sheet.last->number,
-                                  .claims = ToStore(sheet, states),
+                                  .claims = RowsAfter(sheet, sheet.last->number, sheet.claims,
+                                                      states, outcomes),
                                   .put_aside = PutAsideOf(sheet),
                                   .now = Now()},
                   absl::StrCat(Named(sheet.row), ", end of round ", sheet.last->number,

@@ -1,6 +1,7 @@
 #include "server/settle/settlement.h"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <utility>
@@ -159,12 +160,52 @@ const claims::Claim& ClaimAt(const StoredSheet& sheet, std::size_t at) {
   return sheet.bound->sheet.claims[sheet.bound->claims[at].claim];
 }
 
-// The evidence of a claim up to the last round that gave it seeds and has ended.
-claims::Evidence EvidenceOf(const StoredSheet& sheet, std::size_t at,
+// Weighs the first `seeds` seeds of the claim.
+claims::Evidence EvidenceOf(const StoredSheet& sheet, std::size_t at, std::int64_t seeds,
                             const claims::Outcomes& outcomes) {
   const std::int64_t first = sheet.registration.first_seed;
-  return claims::Weigh(*sheet.bound, sheet.bound->claims[at], outcomes, first,
-                       first + sheet.states[at].e.seeds);
+  return claims::Weigh(*sheet.bound, sheet.bound->claims[at], outcomes, first, first + seeds);
+}
+// Weighs the seeds of the claim up to the last round that gave it seeds and has ended.
+claims::Evidence EvidenceOf(const StoredSheet& sheet, std::size_t at,
+                            const claims::Outcomes& outcomes) {
+  return EvidenceOf(sheet, at, sheet.states[at].e.seeds, outcomes);
+}
+
+void SetFigures(const claims::Summary& summary, v1::SheetClaimRow& row) {
+  const auto set = [&row](const std::optional<double>& value, auto setter) {
+    if (value && std::isfinite(*value)) (row.*setter)(*value);
+  };
+  row.set_leans_to(claims::LeansTo(summary));
+  row.set_k(summary.leading.count.successes);
+  row.set_n(summary.leading.count.trials);
+  row.set_shows(summary.shows.successes);
+  set(summary.estimate.mean, &v1::SheetClaimRow::set_mean);
+  set(summary.estimate.t_half_width, &v1::SheetClaimRow::set_t_half_width);
+  set(summary.estimate.median.low, &v1::SheetClaimRow::set_median_low);
+  set(summary.estimate.median.high, &v1::SheetClaimRow::set_median_high);
+}
+
+// Sets everything of a claim after a round but its figures.
+void SetState(const StoredSheet& sheet, std::int64_t number, std::size_t at,
+              const claims::ClaimState& state, v1::SheetClaimRow& row) {
+  row.set_sheet_id(sheet.row.sheet_id());
+  row.set_round(number);
+  row.set_position(static_cast<std::int64_t>(at));
+  row.set_claim(sheet.bound->claims[at].id);
+  row.set_standing(claims::NameOf(state.standing));
+  row.set_verdict(claims::NameOf(state.judgement.verdict));
+  row.set_seeds(state.e.seeds);
+  row.set_eligible(state.e.eligible);
+  row.set_exploratory(claims::ExploratorySeeds(sheet.registration, state.e.seeds));
+  row.set_log_e_holds(state.e.log_holds);
+  row.set_log_e_fails(state.e.log_fails);
+  row.set_log_threshold(state.judgement.log_threshold);
+}
+
+// Whether the claim got no seeds after this round. Its figures may be missing (claims.proto).
+bool HasFinalFigures(const v1::SheetClaimRow& row) {
+  return row.has_leans_to() && row.standing() != claims::NameOf(claims::Standing::kOpen);
 }
 
 // The slot time of some jobs.
@@ -340,22 +381,21 @@ absl::StatusOr<render::Json> SeedsOf(db::RowReader& reader, const StoredSheet& s
                                                             sheet.bound->claims[at], evidence)}};
 }
 
-std::vector<store::StoredClaim> ToStore(const StoredSheet& sheet,
-                                        const std::vector<claims::ClaimState>& states) {
-  std::vector<store::StoredClaim> claims;
+std::vector<v1::SheetClaimRow> RowsAfter(const StoredSheet& sheet, std::int64_t number,
+                                         std::span<const v1::SheetClaimRow> before,
+                                         std::span<const claims::ClaimState> states,
+                                         const claims::Outcomes& outcomes) {
+  std::vector<v1::SheetClaimRow> rows;
+  rows.reserve(states.size());
   for (std::size_t i = 0; i < states.size(); ++i) {
-    const claims::ClaimState& state = states[i];
-    claims.push_back({.claim = sheet.bound->claims[i].id,
-                      .standing = claims::NameOf(state.standing),
-                      .verdict = claims::NameOf(state.judgement.verdict),
-                      .seeds = state.e.seeds,
-                      .eligible = state.e.eligible,
-                      .exploratory = claims::ExploratorySeeds(sheet.registration, state.e.seeds),
-                      .log_e_holds = state.e.log_holds,
-                      .log_e_fails = state.e.log_fails,
-                      .log_threshold = state.judgement.log_threshold});
+    const bool keeps = !before.empty() && HasFinalFigures(before[i]);
+    v1::SheetClaimRow& row = keeps ? rows.emplace_back(before[i]) : rows.emplace_back();
+    SetState(sheet, number, i, states[i], row);
+    if (keeps) continue;
+    const claims::Evidence evidence = EvidenceOf(sheet, i, row.seeds(), outcomes);
+    SetFigures(claims::SummaryOf(ClaimAt(sheet, i).kind, evidence), row);
   }
-  return claims;
+  return rows;
 }
 
 std::vector<std::uint64_t> CombinationsOf(const StoredSheet& sheet, const claims::Round& round) {

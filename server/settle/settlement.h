@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -54,9 +55,13 @@ absl::StatusOr<std::size_t> PositionOf(const StoredSheet& sheet, const std::stri
 absl::StatusOr<render::Json> SeedsOf(db::RowReader& reader, const StoredSheet& sheet,
                                      const std::string& claim);
 
-// The values that EndRound stores for the claims.
-std::vector<store::StoredClaim> ToStore(const StoredSheet& sheet,
-                                        const std::vector<claims::ClaimState>& states);
+// The rows that EndRound stores for the claims, which stand as in `states` after round `number`.
+// `before`: the rows after the round before, or none. A claim that got no further seeds keeps its
+// figures (k to median_high), even if some of its results have changed since.
+std::vector<v1::SheetClaimRow> RowsAfter(const StoredSheet& sheet, std::int64_t number,
+                                         std::span<const v1::SheetClaimRow> before,
+                                         std::span<const claims::ClaimState> states,
+                                         const claims::Outcomes& outcomes);
 
 // The cells of the round, each as the number of its combination (experiment::Cell).
 std::vector<std::uint64_t> CombinationsOf(const StoredSheet& sheet, const claims::Round& round);

@@ -3,9 +3,11 @@
 #include <google/protobuf/descriptor.h>
 #include <sqlite3.h>
 
+#include <deque>
 #include <stdexcept>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "core/base/log.h"
 #include "core/base/status.h"
 #include "migrations/migrate.h"
@@ -39,12 +41,17 @@ absl::Status SetUp(SQLite::Database& db, const std::string& path, const std::str
 
 }  // namespace
 
-std::string ColumnsOf(const google::protobuf::Descriptor* message) {
-  std::string columns;
+const char* SqlFor(const google::protobuf::Descriptor* message, const char* sql) {
+  std::string columns, parameters;
   for (int i = 0; i < message->field_count(); ++i) {
-    absl::StrAppend(&columns, i == 0 ? "" : ", ", message->field(i)->name());
+    const char* separator = i == 0 ? "" : ", ";
+    absl::StrAppend(&columns, separator, message->field(i)->name());
+    absl::StrAppend(&parameters, separator, "?");
   }
-  return columns;
+  static auto& kept = *new std::deque<std::string>;
+  return kept
+      .emplace_back(absl::StrReplaceAll(sql, {{"COLUMNS", columns}, {"PARAMETERS", parameters}}))
+      .c_str();
 }
 
 Query::~Query() {
@@ -101,8 +108,11 @@ int Database::BindFields(SQLite::Statement& s, int i, const google::protobuf::Me
       case Field::CPPTYPE_DOUBLE:
         Bind(s, i + at, values.GetDouble(message, field));
         break;
+      case Field::CPPTYPE_STRING:
+        Bind(s, i + at, values.GetString(message, field));
+        break;
       default:  // no stored message has other types
-        throw std::logic_error(field->full_name() + " is not a number");
+        throw std::logic_error(field->full_name() + " is neither a number nor a text");
     }
   }
   return i + type.field_count() - 1;

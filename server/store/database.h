@@ -56,9 +56,11 @@ std::optional<T> If(bool has, const T& value) {
   return has ? std::optional<T>(value) : std::nullopt;
 }
 
-// The fields of a message, as the names of columns: "epoch, train_loss, …". A field has the name of
-// its column, so the columns of an epoch are listed in fleet.proto and in the schema only.
-std::string ColumnsOf(const google::protobuf::Descriptor* message);
+// Returns `sql` with COLUMNS replaced by the fields of a message ("epoch, train_loss, …"), and
+// PARAMETERS by one `?` for each. A field has the name of its column, so the columns of an epoch or
+// of a claim are listed in the protocol and in the schema only. The text is never freed, because
+// its address is the key of a prepared statement: call this once for each text.
+const char* SqlFor(const google::protobuf::Descriptor* message, const char* sql);
 
 class Database {
  public:
@@ -70,7 +72,8 @@ class Database {
                                                         const std::string& vfs = "");
 
   // Binds `args` to the parameters in order; a message binds one parameter for each of its fields,
-  // which must be numbers. `sql` must live as long as the database: its address is the cache's key.
+  // which must be numbers or texts. `sql` must live as long as the database: its address is the
+  // cache's key.
   template <typename... Args>
   Query Run(const char* sql, const Args&... args) {
     SQLite::Statement& statement = Prepare(sql);

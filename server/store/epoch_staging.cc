@@ -1,11 +1,8 @@
 #include "server/store/epoch_staging.h"
 
 #include <algorithm>
-#include <deque>
 #include <string>
 #include <utility>
-
-#include "absl/strings/str_replace.h"
 
 namespace pelab::store {
 namespace {
@@ -13,24 +10,13 @@ namespace {
 // Deleting rows in bulk, whole pages at a time, is cheap compared with moving them.
 constexpr std::size_t kClearedPerMoved = 4;
 
-// Returns `sql` with EPOCH replaced by the columns of an epoch, and PARAMETERS by one `?` for each.
-// The text is never freed, because its address is the key of a prepared statement.
-const char* EpochSql(const char* sql) {
-  const google::protobuf::Descriptor* epoch = v1::Epoch::descriptor();
-  std::string parameters = "?";
-  for (int i = 1; i < epoch->field_count(); ++i) parameters += ", ?";
-  static auto& kept = *new std::deque<std::string>;
-  return kept
-      .emplace_back(
-          absl::StrReplaceAll(sql, {{"EPOCH", ColumnsOf(epoch)}, {"PARAMETERS", parameters}}))
-      .c_str();
-}
+const char* EpochSql(const char* sql) { return SqlFor(v1::Epoch::descriptor(), sql); }
 
 }  // namespace
 
 void StoreEpoch(Database& db, std::int64_t attempt_id, const v1::Epoch& epoch) {
   static const char* const sql =
-      EpochSql("INSERT INTO curves (attempt_id, EPOCH) VALUES (?, PARAMETERS)");
+      EpochSql("INSERT INTO curves (attempt_id, COLUMNS) VALUES (?, PARAMETERS)");
   db.Execute(sql, attempt_id, epoch);
 }
 
@@ -51,7 +37,7 @@ void EpochStaging::End() {
 
 void EpochStaging::Append(std::int64_t attempt_id, const v1::Epoch& epoch) {
   static const char* const sql = EpochSql(
-      "INSERT INTO staged_epochs (staged_id, attempt_id, EPOCH) VALUES (?, ?, PARAMETERS)");
+      "INSERT INTO staged_epochs (staged_id, attempt_id, COLUMNS) VALUES (?, ?, PARAMETERS)");
   db_.Execute(sql, next_id_, attempt_id, epoch);
   young_[attempt_id].push_back(next_id_++);
   ++young_count_;
@@ -165,8 +151,8 @@ void EpochStaging::ClearSome(std::size_t budget) {
 
 void EpochStaging::Move(const std::vector<std::int64_t>& staged_ids) {
   static const char* const sql = EpochSql(
-      "INSERT INTO curves (attempt_id, EPOCH) "
-      "SELECT attempt_id, EPOCH FROM staged_epochs WHERE staged_id = ?");
+      "INSERT INTO curves (attempt_id, COLUMNS) "
+      "SELECT attempt_id, COLUMNS FROM staged_epochs WHERE staged_id = ?");
   for (const std::int64_t staged_id : staged_ids) db_.Execute(sql, staged_id);
 }
 

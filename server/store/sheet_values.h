@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "pelab/v1/claims.pb.h"
 #include "server/store/sweep_values.h"
 
 namespace pelab::store {
@@ -60,24 +61,12 @@ struct RoundBegun {
   SweepExtended sweep;  // `applied` is false if `full` is set
 };
 
-// The state of a claim after a round (core/claims/rounds.h).
-struct StoredClaim {
-  std::string claim;
-  std::string standing;
-  std::string verdict;
-  std::int64_t seeds = 0;
-  std::int64_t eligible = 0;
-  std::int64_t exploratory = 0;
-  double log_e_holds = 0;
-  double log_e_fails = 0;
-  double log_threshold = 0;
-};
 // Ends the sheet's last round. Does nothing if that round has ended, or if the number of claims put
 // aside is no longer `put_aside`: then the verdicts in `claims` are out of date.
 struct EndRound {
   std::int64_t sheet_id = 0;
   std::int64_t round = 1;
-  std::vector<StoredClaim> claims;  // all claims of the sheet
+  std::vector<v1::SheetClaimRow> claims;  // all claims of the sheet, after this round
   std::int64_t put_aside = 0;
   std::int64_t now = 0;
 };

@@ -118,16 +118,9 @@ WriteResult Do(Batch& batch, const EndRound& write) {
       "UPDATE sheet_rounds SET ended_at = ? WHERE sheet_id = ? AND round = ? AND ended_at IS NULL",
       write.now, write.sheet_id, write.round);
   if (ended == 0) return RoundEnded{};
-  std::int64_t position = 0;
-  for (const StoredClaim& claim : write.claims) {
-    batch.db.Execute(
-        "INSERT INTO sheet_claims (sheet_id, round, position, claim, standing, verdict, seeds, "
-        "eligible, exploratory, log_e_holds, log_e_fails, log_threshold) "
-        "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-        write.sheet_id, write.round, position++, claim.claim, claim.standing, claim.verdict,
-        claim.seeds, claim.eligible, claim.exploratory, claim.log_e_holds, claim.log_e_fails,
-        claim.log_threshold);
-  }
+  static const char* const sql = SqlFor(v1::SheetClaimRow::descriptor(),
+                                        "INSERT INTO sheet_claims (COLUMNS) VALUES (PARAMETERS)");
+  for (const v1::SheetClaimRow& claim : write.claims) batch.db.Execute(sql, claim);
   return RoundEnded{.applied = true};
 }
 

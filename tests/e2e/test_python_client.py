@@ -481,15 +481,20 @@ class Sheets(SettleCase):
         claims = self.shown("show", "tiny-claims")["claims"]
         rows = coordinator.claims("tiny-claims").to_dict("records")
         self.assertEqual([row["claim"] for row in rows], [claim["id"] for claim in claims])
+        self.assertTrue(any(claim["t_half_width"] is not None for claim in claims))
         for row, claim in zip(rows, claims):
             for name in ("standing", "verdict", "seeds", "eligible", "exploratory", "e_holds",
-                         "e_fails", "threshold"):
-                self.assertEqual(row[name], claim[name], (claim["id"], name))
+                         "e_fails", "threshold", "leans_to", "k", "n", "shows", "mean",
+                         "t_half_width", "median_low", "median_high"):
+                value = None if pd.isna(row[name]) else row[name]
+                self.assertEqual(value, claim[name], (claim["id"], name))
         self.assertLessEqual({"holds", "fails"}, {row["verdict"] for row in rows})
         stored = self.query("SELECT * FROM v_sheet_claims WHERE sheet_id = 1 ORDER BY round, "
                             "position")
         frame = file.claims(1, rounds="all")
-        self.assertEqual(list(frame.iloc[:, :12].itertuples(index=False, name=None)), stored)
+        shown = frame.iloc[:, :20].astype(object)
+        self.assertEqual(list(shown.where(shown.notna(), None).itertuples(index=False, name=None)),
+                         stored)
         for name in ("e_holds", "e_fails", "threshold"):
             np.testing.assert_allclose(frame[name], np.exp(frame[f"log_{name}"]), rtol=1e-14)
         sheets = self.shown("list")["sheets"]

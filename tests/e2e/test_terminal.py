@@ -104,6 +104,7 @@ deposits 1 --seeds
 analyses heads
 analyses heads --name layer_ablation
 analyses heads --name cumulative_ablation
+results heads --metric layer_drop(0),greedy_accuracy(2)
 artifacts heads
 catalog
 catalog pe

@@ -64,13 +64,14 @@ def choose(seed, purpose, vocabulary, count):
 
 
 def start_place(spec, part, distance, first, count, random):
-    """Held-out cells: of each distance some places are the test set's alone, the others the
-    training set's."""
-    if spec["split"] != "held_out_cells":
+    """Held out: of each distance (cells), or of all together (starts), some places are the test
+    set's alone, the others the training set's."""
+    if spec["split"] in ("disjoint", "random"):
         return first + random.below(count)
+    stream = distance if spec["split"] == "held_out_cells" else 0
     held = min(max(int(spec["held_out_fraction"] * count + 0.5), 1), count - 1)
     places, shuffle = (list(range(first, first + count)),
-                       Random(spec["data_seed"], "distance/held_out", distance))
+                       Random(spec["data_seed"], "distance/held_out", stream))
     for i in range(held):
         j = i + shuffle.below(count - i)
         places[i], places[j] = places[j], places[i]
@@ -184,6 +185,8 @@ def cases():
     held_out = {"split": "held_out_cells", "held_out_fraction": 0.3}
     yield {**clean, "data_seed": 6, **held_out}
     yield {**published, "data_seed": 6, **held_out}
+    yield {**clean, "data_seed": 9, **held_out, "split": "held_out_starts"}
+    yield {**published, "data_seed": 9, **held_out, "split": "held_out_starts"}
     # as few as can be
     yield {**published, "data_seed": 8, **held_out, "max_segment": 2, "max_gap": 3,
            "vocabulary": 11}

@@ -95,8 +95,12 @@ std::vector<store::Write> SimJournal::Spoiled(const std::vector<store::Write>& w
     auto* const end = std::get_if<store::EndRound>(&write);
     if (end != nullptr && parts_.planted.takes_late_rounds && parts_.ledger.IsLate(*end)) {
       end->round = parts_.ledger.RoundsOf(end->sheet_id);
+      for (v1::SheetClaimRow& claim : end->claims) claim.set_round(end->round);
     }
-    if (end != nullptr && parts_.planted.misjudges) end->claims.front().log_e_holds += 1e-12;
+    if (end != nullptr && parts_.planted.misjudges) {
+      v1::SheetClaimRow& claim = end->claims.front();
+      claim.set_log_e_holds(claim.log_e_holds() + 1e-12);
+    }
   }
   return spoiled;
 }

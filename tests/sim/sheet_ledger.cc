@@ -21,33 +21,8 @@ SQLite::Statement Query(store::Store& store, const char* sql) {
   return {store.database().connection(), sql};
 }
 
-std::string Exact(double value) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.17g", value);
-  return text;
-}
-
-// Every figure of a claim after a round, to the last digit.
-std::string TextOf(const v1::SheetClaimRow& row) {
-  return absl::StrCat(row.round(), " ", row.claim(), ": ", row.standing(), ", ", row.verdict(),
-                      ", ", row.eligible(), " of ", row.seeds(), " seeds (", row.exploratory(),
-                      " exploratory), ", Exact(row.log_e_holds()), " ", Exact(row.log_e_fails()),
-                      " of ", Exact(row.log_threshold()));
-}
-std::string TextOf(std::int64_t round, const store::StoredClaim& claim) {
-  v1::SheetClaimRow row;
-  row.set_round(round);
-  row.set_claim(claim.claim);
-  row.set_standing(claim.standing);
-  row.set_verdict(claim.verdict);
-  row.set_seeds(claim.seeds);
-  row.set_eligible(claim.eligible);
-  row.set_exploratory(claim.exploratory);
-  row.set_log_e_holds(claim.log_e_holds);
-  row.set_log_e_fails(claim.log_e_fails);
-  row.set_log_threshold(claim.log_threshold);
-  return TextOf(row);
-}
+// Every figure of a claim after a round; numbers have as many digits as tell them apart.
+std::string TextOf(const v1::SheetClaimRow& row) { return row.ShortDebugString(); }
 std::string TextOf(std::int64_t number, std::int64_t first_seed, std::int64_t end_seed,
                    const std::string& cells_json) {
   return absl::StrCat("round ", number, ": seeds ", first_seed, "..", end_seed - 1, " of ",
@@ -108,6 +83,7 @@ std::vector<std::string> Undisturbed(const settle::StoredSheet& sheet,
   std::vector<std::string> lines;
   std::vector<claims::ClaimState> before(sheet.bound->claims.size());
   std::vector<claims::ClaimState> states = before;
+  std::vector<v1::SheetClaimRow> rows;
   auto round = claims::NextRound(*sheet.bound, sheet.registration, nullptr, states);
   for (; round; round = RoundAfter(sheet, *round, before, stored)) {
     lines.push_back(TextOf(sheet, *round));
@@ -117,9 +93,8 @@ std::vector<std::string> Undisturbed(const settle::StoredSheet& sheet,
     }
     before = claims::Conclude(*sheet.bound, sheet.registration, *round, states, outcomes);
     states = WithPutAside(before, stored, round->number);
-    for (const store::StoredClaim& claim : settle::ToStore(sheet, states)) {
-      lines.push_back(TextOf(round->number, claim));
-    }
+    rows = settle::RowsAfter(sheet, round->number, rows, states, outcomes);
+    for (const v1::SheetClaimRow& row : rows) lines.push_back(TextOf(row));
   }
   return lines;
 }

@@ -102,7 +102,7 @@ def distance_shortcut(task):
             add(length, min(left + gap + right + 2, task["truncate"]), gap)
         places = task["max_segment"]
     factor = 1.0
-    if task.get("split") == "held_out_cells":
+    if task.get("split", "").startswith("held_out"):
         held = min(max(math.floor(task["held_out_fraction"] * places + 0.5), 1), max(1, places - 1))
         factor = places / held
     return max(min(1.0, factor * best_of_joint(joint)) for joint in (place, length) if joint)
@@ -331,7 +331,7 @@ class Claim:
         return True
 
     def weigh(self, seeds):
-        """(seeds, eligible, log e of holds, log e of fails, counts of the sides)."""
+        """(seeds, eligible, log e of holds, log e of fails, counts of the sides, figures)."""
         used, count = [], 0
         for seed in seeds:
             if any(self.results.is_open(cell, seed, self.about_ablation) for cell in self.cells):
@@ -349,7 +349,25 @@ class Claim:
             sides.append([(int(np.sum(count_of)), len(used)) for count_of in counts])
         holds = min(log_e(*side) for side in sides[0])
         fails = log_mean([log_e(*side) for side in sides[1]])
-        return count, len(used), holds, fails, sides
+        return count, len(used), holds, fails, sides, self._figures(values, sides, holds >= fails)
+
+    def _figures(self, values, sides, holds):
+        """What is shown beside the verdict; of the side that the seeds speak for."""
+        logs = [[log_e(*side) for side in both] for both in sides]
+        weakest, strongest = logs[0].index(min(logs[0])), logs[1].index(max(logs[1]))
+        k, n = sides[0][weakest] if holds else sides[1][strongest]
+        at = (self.holds[weakest] if holds else self.fails[strongest])[0]
+        finite = values[np.isfinite(values[:, at]), at]
+        return {"leans_to": "holds" if holds else "fails", "k": k, "n": n,
+                "shows": sides[0][weakest][0], "mean": finite.mean() if len(finite) else None}
+
+
+def same_figures(stored, ours):
+    """Whether two claims have the same figures; means may differ in their last bits."""
+    means = [figures["mean"] for figures in (stored, ours)]
+    if None in means or not math.isclose(*means, rel_tol=1e-9, abs_tol=1e-9):
+        return stored == ours
+    return {**stored, "mean": None} == {**ours, "mean": None}
 
 
 def claims_of(sheet, results):
@@ -454,9 +472,10 @@ class Sheet:
     def _conclude(self, states, end):
         for claim, state in zip(self.claims, states):
             if state["standing"] == "open":
-                seeds, eligible, holds, fails, sides = claim.weigh(range(self.first, end))
+                seeds, eligible, holds, fails, sides, figures = claim.weigh(
+                    range(self.first, end))
                 state.update(claim=claim.id, seeds=seeds, eligible=eligible, log_e_holds=holds,
-                             log_e_fails=fails, sides=sides,
+                             log_e_fails=fails, sides=sides, figures=figures,
                              exploratory=min(max(self.fresh - self.first, 0), seeds))
         logs = []
         for state in states:
@@ -501,13 +520,14 @@ class Sheet:
             problems.append(f"{len(stored)} rounds are stored, {len(found)} recomputed")
         names = ("claim", "standing", "verdict", "seeds", "eligible", "exploratory")
         logs = ("log_e_holds", "log_e_fails", "log_threshold")
+        figures = ("leans_to", "k", "n", "shows", "mean")
         for ours, (number, first, end, cells) in zip(found, stored):
             if (first, end, json.loads(cells)) != (ours["first_seed"], ours["end_seed"],
                                                    ours["cells"]):
                 problems.append(f"round {number}: {first}, {end}, {cells} stored, {ours}")
             rows = self.db.execute(
-                f"SELECT {', '.join(names + logs)} FROM v_sheet_claims WHERE sheet_id = ? AND "
-                "round = ? ORDER BY position", (self.number, number)).fetchall()
+                f"SELECT {', '.join(names + logs + figures)} FROM v_sheet_claims WHERE sheet_id = "
+                "? AND round = ? ORDER BY position", (self.number, number)).fetchall()
             if len(rows) != len(ours["claims"]):
                 problems.append(f"round {number}: {len(rows)} claims, not {len(ours['claims'])}")
             for row, claim in zip(rows, ours["claims"]):
@@ -517,6 +537,9 @@ class Sheet:
                     if not math.isclose(log, claim[name], rel_tol=1e-9, abs_tol=1e-9):
                         problems.append(f"round {number}, {row[0]}: {name} is {log}, not "
                                         f"{claim[name]}")
+                beside = dict(zip(figures, row[len(names) + len(logs):]))
+                if beside["leans_to"] is not None and not same_figures(beside, claim["figures"]):
+                    problems.append(f"round {number}, {row[0]}: {beside}, not {claim['figures']}")
         return problems
 
 

@@ -5,14 +5,13 @@ A cell in this module is such a group.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import pandas as pd
 
-from pelab import _catalog, _columns, _statistics
+from pelab import _catalog, _columns, _scores, _statistics
 from pelab._jobs import INDICES, SEED_MARK, JobRows
 from pelab.errors import InvalidInput
 
@@ -177,12 +176,11 @@ def _cells(fields: FieldTable, columns: Sequence[str], whole: bool) -> list[_Cel
 
 def metric_of(jobs: JobRows, metric: str) -> Callable[[int], float | None]:
     """A function that gives the metric's value for the job at an index."""
-    of_split = re.fullmatch(r"split_accuracy\(([a-z][a-z0-9_]*)\)", metric)
-    if of_split:
-        return split_accuracy(jobs, of_split.group(1))
+    if of_analysis := _scores.metric_of(jobs, metric):
+        return of_analysis
     reached = re.fullmatch(r"epochs_to\(\s*([0-9.eE+-]+)\s*\)", metric)
     if not reached and metric not in METRICS:
-        raise _catalog.unknown("metric", metric, [*METRICS, "epochs_to(x)", "split_accuracy(name)"])
+        raise _catalog.unknown("metric", metric, [*METRICS, "epochs_to(x)", *_scores.NAMES])
     accuracy = float(reached.group(1)) if reached else None
     if metric in INDICES:
         check_one_kind(metric, jobs.ablation_kinds())
@@ -196,47 +194,6 @@ def metric_of(jobs: JobRows, metric: str) -> Callable[[int], float | None]:
         found: float | None = values[0] if values else None
         return found
     return value
-
-
-def split_accuracy(jobs: JobRows, split: str) -> Callable[[int], float | None]:
-    """A function that gives the accuracy on this split for the job at an index, from its analysis
-    split_accuracy. Of several, the one that scored most examples counts; of equals, the newest."""
-    name, result = (list(_columns.ANALYSES).index(one) for one in ("name", "result_json"))
-    best: dict[int, tuple[int, float]] = {}
-    known: set[str] = set()
-    any_row = False
-    for row in jobs.rows_of("analyses"):  # rows are ordered by analysis_id
-        if row[name] != "split_accuracy":
-            continue
-        any_row = True
-        for one in _splits_of(row[result]):
-            known.add(one["name"])
-            total = one["total"]
-            if (one["name"] == split and 0 <= one["correct"] <= total > 0
-                    and total >= best.get(row[0], (0, 0.0))[0]):
-                best[row[0]] = (total, one["correct"] / total)
-    if not any_row:
-        raise InvalidInput(f"metric split_accuracy({split}): these jobs have no analysis "
-                           "split_accuracy yet; pelab analyze adds it to trained jobs, and a sweep "
-                           "asks for it with analyses: [head_ablation, split_accuracy]")
-    if split not in known:
-        raise InvalidInput(f"metric split_accuracy({split}): the data of these jobs have no such "
-                           f"split; their splits: {', '.join(sorted(known))}")
-
-    def value(index: int) -> float | None:
-        found = best.get(jobs.value(index, "job_id"))
-        return found[1] if found else None
-    return value
-
-
-def _splits_of(result: str | None) -> list[dict[str, Any]]:
-    """The scores of a result of split_accuracy; empty if it is none."""
-    try:
-        splits = json.loads(result or "")["splits"]
-        return [{"name": str(one["name"]), "total": int(one["total"]),
-                 "correct": int(one["correct"])} for one in splits]
-    except (ValueError, TypeError, KeyError):
-        return []
 
 
 def check_one_kind(metric: str, kinds: set[str]) -> None:
@@ -286,7 +243,7 @@ def interval_of(values: Sequence[float]) -> Interval:
 
 
 def _is_share(metric: str) -> bool:
-    return (metric.endswith("_accuracy") or metric.startswith("split_accuracy(")
+    return (metric.endswith("_accuracy") or _scores.is_share(metric)
             or metric in ("gini", "top_share"))
 
 

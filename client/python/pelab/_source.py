@@ -50,8 +50,8 @@ class Source(abc.ABC):
         The mean, sample sd and 95 % t interval are those of the n trained jobs; other columns count
         missing and failed jobs. `by` names the fields that form a group; empty: all fields except
         the seed. `metric` is an accuracy or wall_seconds of `results`, generalisation_gap,
-        epochs_to(0.9), split_accuracy(long) or a deposit index over all layers. A column of
-        `fields` has no value in groups whose jobs differ in it.
+        epochs_to(0.9), split_accuracy(long), layer_drop(0), greedy_accuracy(2) or a deposit index
+        over all layers. A column of `fields` has no value in groups whose jobs differ in it.
         """
         return _cells.summary(self._choose(sweep, where, state, jobs, equals), metric, _names(by),
                               _names(fields))

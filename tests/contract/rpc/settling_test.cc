@@ -161,6 +161,9 @@ TEST_F(SettlingTest, RoundsGoOnUntilTheClaimIsDecided) {
   EXPECT_EQ(state.claims(0).exploratory(), 0);
   EXPECT_EQ(state.claims(0).log_e_holds(), stats::LogEValue({4, 4}));
   EXPECT_NEAR(state.claims(0).log_threshold(), std::log(4), 1e-12);
+  EXPECT_EQ(state.claims(0).leans_to(), "holds");
+  EXPECT_THAT((std::vector{state.claims(0).k(), state.claims(0).n(), state.claims(0).shows()}),
+              ElementsAre(4, 4, 4));
   EXPECT_EQ(state.jobs(), 8);
   EXPECT_NEAR(state.slot_seconds(), 8 * 1.5, 1e-9);
   EXPECT_FALSE(Advance(5).has_next());

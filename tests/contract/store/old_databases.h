@@ -1,10 +1,10 @@
-// Databases with content in every schema that is read: schemas/rows_N.sql has the rows of schema N.
+// Databases with content in every schema that is read: schemas/rows_N.sql has rows that are added at
+// schema N.
 #pragma once
 
 #include <SQLiteCpp/SQLiteCpp.h>
 #include <gtest/gtest.h>
 
-#include <filesystem>
 #include <fstream>
 #include <sstream>
 #include <string>
@@ -15,17 +15,18 @@
 
 namespace pelab::store {
 
-// Writes a database of `schema` to `path`: the newest rows that are not of a newer schema, migrated
-// step by step.
-inline void WriteOldDatabase(const std::string& path, int schema) {
-  const auto rows_of = [](int n) {
-    return absl::StrCat(PELAB_SOURCE_DIR, "/tests/contract/store/schemas/rows_", n, ".sql");
-  };
-  int filled = schema;
-  while (filled > migrations::kFirstSchema && !std::filesystem::exists(rows_of(filled))) --filled;
+// The rows that are added at a schema; empty if there are none.
+inline std::string RowsAddedAt(int schema) {
   std::stringstream rows;
-  rows << std::ifstream(rows_of(filled)).rdbuf();
-  ASSERT_NE(rows.str(), "");
+  rows << std::ifstream(
+              absl::StrCat(PELAB_SOURCE_DIR, "/tests/contract/store/schemas/rows_", schema, ".sql"))
+              .rdbuf();
+  return rows.str();
+}
+
+// Writes a database of `schema` to `path`, which is migrated step by step and gets rows on the way.
+inline void WriteOldDatabase(const std::string& path, int schema) {
+  ASSERT_NE(RowsAddedAt(migrations::kFirstSchema), "");
   SQLite::Database db(path, SQLite::OPEN_READWRITE | SQLite::OPEN_CREATE);
   db.exec("PRAGMA journal_mode = WAL");
   db.exec("PRAGMA synchronous = OFF");
@@ -33,7 +34,7 @@ inline void WriteOldDatabase(const std::string& path, int schema) {
   for (const migrations::Migration& step : migrations::All()) {
     if (step.version > schema) break;
     db.exec(std::string(step.sql));
-    if (step.version == filled) db.exec(rows.str());
+    db.exec(RowsAddedAt(step.version));
     db.exec(absl::StrCat("PRAGMA user_version = ", step.version));
   }
 }

@@ -213,6 +213,20 @@ TEST_P(SchemaTest, PrincipalsStayAsTheyAre) {
   }
 }
 
+// Their table is made anew for a standing that is added (0011_put_aside.sql) and gets columns.
+TEST_P(SchemaTest, ClaimsStayAsTheyAre) {
+  constexpr int kWithSheets = 110;  // schemas/rows_110.sql
+  const std::string claims =
+      "SELECT round, position, claim, standing, verdict, seeds, eligible, exploratory, "
+      "log_e_holds, log_e_fails, log_threshold FROM sheet_claims ORDER BY round, position";
+  if (GetParam() < kWithSheets) return;  // they have no sheets
+  const std::string before = Text(path_, claims);
+  EXPECT_THAT(before, HasSubstr("1 1 deposit futile not eligible 1 0 1 0.0 0.0 3.689"));
+  ASSERT_TRUE(Store::Open(path_).ok());
+  EXPECT_EQ(Text(path_, claims), before);
+  EXPECT_EQ(Text(path_, "SELECT count(*) FROM v_sheet_claims WHERE leans_to IS NULL"), "2 ");
+}
+
 TEST_P(SchemaTest, TheCommandSaysFromWhereToWhere) {
   const auto done = migrations::MigrateFile(path_);
   ASSERT_TRUE(done.ok()) << done.status();

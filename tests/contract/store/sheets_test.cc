@@ -44,17 +44,22 @@ class SheetsTest : public StoreTest {
             .now = 8};
   }
   static EndRound End(std::int64_t round) {
-    return {.sheet_id = 1,
-            .round = round,
-            .claims = {{.claim = "a",
-                        .standing = "open",
-                        .verdict = "undecided",
-                        .seeds = round,
-                        .eligible = round,
-                        .log_e_holds = 0.1,
-                        .log_e_fails = -0.1,
-                        .log_threshold = 3}},
-            .now = 9};
+    v1::SheetClaimRow claim;
+    claim.set_sheet_id(1);
+    claim.set_round(round);
+    claim.set_claim("a");
+    claim.set_standing("open");
+    claim.set_verdict("undecided");
+    claim.set_seeds(round);
+    claim.set_eligible(round);
+    claim.set_log_e_holds(0.1);
+    claim.set_log_e_fails(-0.1);
+    claim.set_log_threshold(3);
+    claim.set_leans_to("holds");
+    claim.set_k(1);
+    claim.set_n(round);
+    claim.set_mean(0.25);
+    return {.sheet_id = 1, .round = round, .claims = {claim}, .now = 9};
   }
 };
 INSTANTIATE_TEST_SUITE_P(Memory, SheetsTest, testing::Values(false));
@@ -87,7 +92,9 @@ TEST_P(SheetsTest, RoundsBeginInOrderAndOneAtATime) {
   EXPECT_FALSE(Do<RoundBegun>(Round(2, 1, 2)).applied) << "the first has not ended";
   EXPECT_TRUE(Do<RoundEnded>(End(1)).applied);
   EXPECT_FALSE(Do<RoundEnded>(End(1)).applied) << "it ends once";
-  EXPECT_EQ(Text("SELECT count(*) FROM sheet_claims"), "1");
+  EXPECT_EQ(Text("SELECT claim || ' ' || seeds || ' ' || leans_to || ' ' || k || ' of ' || n || "
+                 "' ' || mean || ' ' || (median_low IS NULL) FROM sheet_claims"),
+            "a 1 holds 1 of 1 0.25 1");
   EXPECT_FALSE(Do<RoundBegun>(Round(2, 0, 2)).applied) << "the sweep was extended meanwhile";
   EXPECT_TRUE(Do<RoundBegun>(Round(2, 1, 2, "1 of 0")).applied);
   EXPECT_EQ(Text("SELECT json_array_length(extensions_json) FROM sweeps"), "2");
@@ -111,7 +118,7 @@ TEST_P(SheetsTest, ClaimsArePutAsideAfterTheLastRoundThatHasEnded) {
   EXPECT_FALSE(Do<RoundEnded>(End(2)).applied) << "computed with the claim open";
   EndRound end = End(2);
   end.put_aside = 1;
-  end.claims[0].standing = "put aside";
+  end.claims[0].set_standing("put aside");
   EXPECT_TRUE(Do<RoundEnded>(end).applied);
   EXPECT_FALSE(Do<RoundBegun>(Round(3, 2, 3, "2 of 0")).applied) << "planned with it open";
   BeginRound begin = Round(3, 2, 3, "2 of 0");
@@ -123,7 +130,7 @@ TEST_P(SheetsTest, AClaimThatIsDecidedIsNotPutAside) {
   Do<SheetRegistered>(Sheet("one"));
   Do<RoundBegun>(Round(1, 0, 1));
   EndRound end = End(1);
-  end.claims[0].standing = "decided";
+  end.claims[0].set_standing("decided");
   Do<RoundEnded>(end);
   EXPECT_TRUE(Do<ClaimsPutAside>(PutAside{1, 1, {0}}).applied);
   EXPECT_EQ(Text("SELECT standing FROM sheet_claims"), "decided");

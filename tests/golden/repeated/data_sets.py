@@ -33,11 +33,12 @@ class Data:
         return digest.hexdigest()
 
     def _place(self, walk, part, distance, first, n):
-        if self.task["split"] != "held_out_cells":
+        streams = {"held_out_cells": distance, "held_out_starts": 0}
+        if self.task["split"] not in streams:
             return first + walk.below(n)
         h = min(max(math.floor(self.task["held_out_fraction"] * n + 0.5), 1), n - 1)
         places = list(range(first, first + n))
-        chosen = Walk(self.seed, "distance/held_out", distance).choose(places, h)
+        chosen = Walk(self.seed, "distance/held_out", streams[self.task["split"]]).choose(places, h)
         return chosen[walk.below(h)] if part == "data/test" else places[h:][walk.below(n - h)]
 
     def _distance(self, walk, part):

@@ -193,11 +193,14 @@ TEST_F(CliErrorsTest, FlagsThatWouldBeIgnored) {
 }
 
 TEST_F(CliErrorsTest, FlagsAboutHeadAblations) {
-  const std::string none = " is about head ablations; test_accuracy has none";
-  Expect({"results", "--method", "zero"}, 2, "--method" + none);
-  Expect({"results", "--hygiene", "clean"}, 2, "--hygiene" + none);
-  Expect({"results", "--data", "test"}, 2, "--data" + none);
-  Expect({"results", "--target", "head"}, 2, "--target" + none);
+  const std::string heads = " is about head ablations; test_accuracy has none";
+  const std::string any = " is about ablations; test_accuracy has none";
+  Expect({"results", "--method", "zero"}, 2, "--method" + any);
+  Expect({"results", "--hygiene", "clean"}, 2, "--hygiene" + heads);
+  Expect({"results", "--data", "test"}, 2, "--data" + any);
+  Expect({"results", "--target", "head"}, 2, "--target" + heads);
+  Expect({"results", "--metric", "layer_drop(0)", "--target", "head"}, 2,
+         "--target is about head ablations; layer_drop(0) has none");
   Expect({"results", "--metric", "test_accuracy,epochs_to(0.9)", "--target", "head"}, 2,
          "test_accuracy, epochs_to(0.9) have none");
   Expect({"results", "--metric", "gini", "--method", "nought"}, 2,

@@ -148,6 +148,59 @@ class Cells(unittest.TestCase):
         self.assertEqual(template_of(spec, 31), spec)
 
 
+class Scores(unittest.TestCase):
+    """The same cases as in tests/unit/core/results/ablation_scores_test.cc."""
+
+    ZERO = '{"method":"zero","data":"test"}'
+
+    def values(self, metric, *analyses):
+        """Of jobs 1 and 2; `analyses`: (job, name, rest of the result, parameters)."""
+        head = '{"total":100,"intact_correct":80,"chance":0.125,'
+
+        def fetch(what, job_ids):
+            self.assertEqual((what, job_ids), ("analyses", [1, 2]))
+            rows = [{"job_id": job_id, "name": name, "parameters_json": parameters,
+                     "result_json": head + result + "}", "analysis_id": at}
+                    for at, (job_id, name, result, parameters) in enumerate(analyses)]
+            return [tuple(row.get(name) for name in _columns.ANALYSES) for row in rows]
+        jobs = JobRows([job(1, 0), job(2, 1)], fetch)
+        value = _cells.metric_of(jobs, metric)
+        return [value(0), value(1)]
+
+    def test_a_layer_and_heads_that_are_gone(self):
+        layers = (1, "layer_ablation", '"correct":[20,83]', self.ZERO)
+        self.assertEqual(self.values("layer_drop(0)", layers), [0.6, None])
+        self.assertAlmostEqual(self.values("layer_drop(1)", layers)[0], -0.03)
+        self.assertEqual(self.values("layer_drop(2)", layers), [None, None])
+        newer = (1, "layer_ablation", '"correct":[70]', self.ZERO)
+        self.assertEqual(self.values("layer_drop(0)", layers, newer), [0.1, None])
+        greedy = (2, "cumulative_ablation", '"greedy":{"correct":[79,40]}', self.ZERO)
+        self.assertEqual(self.values("greedy_accuracy(1)", layers, greedy), [None, 0.79])
+        self.assertEqual(self.values("greedy_accuracy(3)", greedy), [None, None])
+
+    def test_what_has_no_value(self):
+        for result in ('"correct":[]', '"correct":{}', '"correct":"x"', '"correct":[null]',
+                       '"chance":0.79,"correct":[1]', '"chance":"x","correct":[1]', '"total":0'):
+            row = (1, "layer_ablation", result, self.ZERO)
+            self.assertEqual(self.values("layer_drop(0)", row), [None, None], result)
+
+    def test_refusals(self):
+        row = (1, "layer_ablation", '"correct":[20]', self.ZERO)
+        other = (2, "layer_ablation", '"correct":[20]', '{"method":"mean","data":"all"}')
+        for metric, rows, words in (
+                ("layer_drop(0)", [row, other], r"several kinds \(mean all; zero test\)"),
+                ("greedy_accuracy(1)", [row], "no analysis cumulative_ablation yet"),
+                ("layer_drop(01)", [row], r'unknown metric "layer_drop\(01\)"'),
+                ("greedy_accuracy(0)", [row], "unknown metric")):
+            with self.assertRaisesRegex(InvalidInput, words):
+                self.values(metric, *rows)
+
+    def test_intervals_of_shares(self):
+        wide = _cells.interval_of([0.9, 1.0])
+        self.assertEqual(_cells.within_bounds("greedy_accuracy(1)", wide).high, 1)
+        self.assertGreater(_cells.within_bounds("layer_drop(0)", wide).high, 1)
+
+
 def fetch_for_where(what, job_ids):
     """The curves of jobs 1 (0.5, 0.95) and 2 (0.5, 0.6). Job 1 has one head ablation, job 2 has
     two."""
@@ -353,7 +406,7 @@ class Sheets(unittest.TestCase):
     def conclude(self, *claims):
         with self.written() as db:
             db.executemany("INSERT INTO sheet_claims VALUES (?, ?, ?, 'c', 'open', 'undecided', 3, "
-                           "2, 1, ?, ?, ?)", claims)
+                           "2, 1, ?, ?, ?, 'holds', 1, 2, 1, 0.5, NULL, NULL, NULL)", claims)
 
     def opened(self):
         source = pelab.open(self.path)

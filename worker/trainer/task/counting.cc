@@ -28,10 +28,11 @@ class Counting : public Task {
                                                   " does not fit " + std::to_string(content_) +
                                                   " tokens");
     }
-    if (job.Choice("task.split") == "held_out_cells") {
-      throw TrainerError(ErrorKind::kBadSpec,
-                         "task.split held_out_cells: counting has no cells of start place and "
-                         "distance; allowed: disjoint, random");
+    const std::string& split = job.Choice("task.split");
+    if (split != "disjoint" && split != "random") {
+      throw TrainerError(ErrorKind::kBadSpec, "task.split " + split +
+                                                  ": counting has no start places; allowed: "
+                                                  "disjoint, random");
     }
     triggers_ = ChooseWords(job.Int("task.data_seed"), "counting/triggers",
                             job.Int("task.vocabulary"), job.Int("task.triggers"));

@@ -101,7 +101,7 @@ Dataset Generate(const experiment::Job& job) {
   data.label_count = task->label_count();
   data.triggers = task->triggers();
   const std::int64_t test_examples = job.Int("task.test_examples");
-  // held_out_cells also separates cells.
+  // The splits that hold out start places separate the sequences, too.
   const bool disjoint = job.Choice("task.split") != "random";
   const bool unique = task->unique_examples();
   Generator generator(*task, job.Int("task.data_seed"), &data);

@@ -129,7 +129,7 @@ const std::vector<Case>& Cases() {
        "clean",
        {{"task.split", S("held_out_cells")}},
        {{"task.split", S("random")}},
-       "task.split is held_out_cells; it must be disjoint or random: held_out_cells are pairs"},
+       "task.split is held_out_cells; it must be disjoint or random: only the task distance has"},
       {"held-out-starts",
        "nope",
        "distance",

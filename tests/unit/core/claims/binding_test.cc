@@ -8,6 +8,7 @@
 
 #include "core/base/strings.h"
 #include "core/claims/cell_labels.h"
+#include "core/claims/metric.h"
 #include "tests/unit/core/claims/claims_fixture.h"
 
 namespace pelab::claims {
@@ -27,9 +28,9 @@ seed: 0..4
 model: {d_model: 16, d_ff: 32, heads: 2, layers: 2, max_len: 16}
 )";
 
-std::string BindError(const std::string& claims) {
+std::string BindError(const std::string& claims, const std::string& sweep = kTwoProtocols) {
   const Sheet sheet = SheetOf(claims);
-  const BindResult result = Bind(sheet, *ParseSweepOf(sheet, kTwoProtocols).sweep);
+  const BindResult result = Bind(sheet, *ParseSweepOf(sheet, sweep).sweep);
   EXPECT_FALSE(result.bound.has_value());
   EXPECT_THAT(result.violations, SizeIs(1));
   return result.violations.empty() ? "" : Format(result.violations.front(), "s.yaml");
@@ -209,6 +210,23 @@ TEST(BindingTest, AccuracyOnASplitNeedsTheSplitAndItsAnalysis) {
       "  - {id: e, above: {metric: test_accuracy, a: pe=rope, b: pe=nope}, where: protocol=clean, "
       "eligible: {metric: split_accuracy(lnog), above: 0.5}}\n";
   EXPECT_THAT(BindError(eligible), HasSubstr("has no split lnog"));
+}
+
+TEST(BindingTest, LayersAndHeadsThatTheModelsDoNotHave) {
+  const auto claim = [](const std::string& metric) {
+    return Concat("  - {id: s, above: {metric: ", metric,
+                  ", a: pe=rope, b: pe=nope}, where: protocol=clean}\n");
+  };
+  EXPECT_THAT(BindError(claim("layer_drop(7)")), HasSubstr("layer 7 does not exist"));
+  EXPECT_THAT(BindError(claim("greedy_accuracy(99)")), HasSubstr("heads of the models of "));
+  const absl::Status lacking = CheckCanBeSettled(Bound(claim("layer_drop(0)"), kTwoProtocols));
+  EXPECT_THAT(std::string(lacking.message()), HasSubstr("needs analyses: [layer_ablation]"));
+  const std::string short_runs =
+      Concat(kTwoProtocols, "analyses: [{name: cumulative_ablation, steps: 2}]\n");
+  EXPECT_TRUE(CheckCanBeSettled(Bound(claim("greedy_accuracy(2)"), short_runs)).ok());
+  EXPECT_THAT(BindError(claim("greedy_accuracy(3)"), short_runs),
+              HasSubstr("only 2 heads of the models of"));
+  EXPECT_TRUE(IsAboutAblation("greedy_accuracy(2)")) << "so seeds must have learned something";
 }
 
 TEST(BindingTest, ABrokenInlineSweepHasThePlaceOfItsKey) {

@@ -143,19 +143,47 @@ TEST_F(OutcomesTest, EpochsToAnAccuracyThatWasNeverReached) {
 
 TEST_F(OutcomesTest, AnAccuracyOnASplitWaitsForItsAnalysis) {
   sheet_.sheet.claims.front().metric = "split_accuracy(train)";
-  EXPECT_TRUE(Needs(sheet_.sheet, "split_accuracy"));
+  EXPECT_THAT(AnalysesOf(sheet_.sheet), ElementsAre("head_ablation", "split_accuracy"));
   v1::AnalysisRow row;
   row.set_job_id(1);
   row.set_analysis_id(7);
   row.set_name("split_accuracy");
   row.set_result_json(R"({"splits":[{"name":"train","total":8,"correct":6,"chance":0.1}]})");
-  rows_.splits = {row};
+  rows_.analyses["split_accuracy"] = {row};
   const Outcomes outcomes = Made({Job(1, 0, 0), Job(2, 0, 1)});
   EXPECT_EQ(outcomes.Of(0, 0).values.at("split_accuracy(train)"), 0.75);
   EXPECT_FALSE(outcomes.Of(0, 0).Lacks("split_accuracy(train)"));
   EXPECT_TRUE(outcomes.Of(0, 1).Lacks("split_accuracy(train)"));
   EXPECT_FALSE(outcomes.Of(0, 1).Lacks("test_accuracy"));
   EXPECT_TRUE(outcomes.Of(0, 0).Lacks("max_drop"));
+}
+
+TEST_F(OutcomesTest, TheAblationOfLayersThatTheProtocolAsksForCounts) {
+  sheet_.sheet.claims.front().metric = "layer_drop(0)";
+  const auto row = [](std::int64_t job, std::int64_t analysis, const std::string& parameters,
+                      int right) {
+    v1::AnalysisRow made;
+    made.set_job_id(job);
+    made.set_analysis_id(analysis);
+    made.set_total(100);
+    made.set_parameters_json(parameters);
+    made.set_result_json(
+        Concat(R"({"total":100,"intact_correct":80,"chance":0.1,"correct":[)", right, "]}"));
+    return made;
+  };
+  const std::string test = R"({"method":"zero","data":"test"})";
+  const std::string all = R"({"method":"zero","data":"all"})";
+  rows_.analyses["layer_ablation"] = {row(1, 1, test, 20), row(1, 2, all, 30), row(2, 3, test, 40),
+                                      row(2, 4, all, 50), row(3, 5, all, 60)};
+  v1::JobRow waits = Job(3, 0, 1);
+  waits.set_state(v1::JOB_STATE_RUNNING);
+  waits.set_trained(true);
+  const Outcomes outcomes = Made({Job(1, 0, 0), Job(2, 1, 0), waits, Job(4, 1, 1)});
+  EXPECT_DOUBLE_EQ(outcomes.Of(0, 0).values.at("layer_drop(0)"), 0.6) << "clean";
+  EXPECT_DOUBLE_EQ(outcomes.Of(1, 0).values.at("layer_drop(0)"), 0.3) << "published";
+  EXPECT_TRUE(outcomes.Of(0, 1).Lacks("layer_drop(0)")) << "a better one may come";
+  EXPECT_TRUE(outcomes.Of(1, 1).Lacks("layer_drop(0)"));
+  EXPECT_EQ(WorstValue("layer_drop(0)"), std::nullopt);
 }
 
 TEST_F(OutcomesTest, AnAnalysisThatCannotBeMadeAnyMoreIsNotWaitedFor) {

@@ -101,6 +101,9 @@ TEST(ShortcutTest, HeldOutCellsAreGuessedBetterAtMostByTheirShare) {
   const double all = BestShortcut(MakeJob("clean", "rope", "distance", 0, size)).accuracy;
   EXPECT_NEAR(BestShortcut(MakeJob("clean", "rope", "distance", 0, held_out)).accuracy, 4 * all,
               1e-12);  // 5 of the 20 starts
+  held_out["task.split"] = Word("held_out_starts");
+  EXPECT_NEAR(BestShortcut(MakeJob("clean", "rope", "distance", 0, held_out)).accuracy, 4 * all,
+              1e-12);
 }
 
 }  // namespace

@@ -130,12 +130,11 @@ const Case kCases[] = {
     {"MlaWithBucketsAsAxis", "pe: mla\naxes: {pe.buckets: [16, 32]}",
      "s.yaml:4:8: pe.buckets applies to no job of this sweep; the logits of mla are …"},
     {"HeldOutCounting", "task: {name: counting, split: held_out_cells}",
-     "s.yaml:3:31: task.split is held_out_cells; it must be disjoint or random: held_out_cells are "
-     "pairs of a start place and a distance, which only the task distance has (constraint "
-     "held-out-distance)"},
+     "s.yaml:3:31: task.split is held_out_cells; it must be disjoint or random: only the task "
+     "distance has start places to hold out (constraint held-out-distance)"},
     {"HeldOutFractionAlone", "task: {name: distance, held_out_fraction: 0.2}",
-     "s.yaml:3:43: task.held_out_fraction applies only where task.split is held_out_cells; here it "
-     "is disjoint"},
+     "s.yaml:3:43: task.held_out_fraction applies only where task.split is held_out_cells or "
+     "held_out_starts; here it is disjoint"},
     {"HeldOutFractionWhole", "task: {name: distance, split: held_out_cells, held_out_fraction: 1}",
      "s.yaml:3:66: task.held_out_fraction must be a number above 0 and below 1, not 1"},
     {"ExcludeUnusedProtocol", "exclude: [{protocol: published}]",

@@ -74,7 +74,7 @@ v1::AnalysisRow Splits(std::int64_t job, std::int64_t analysis, const std::strin
 
 TEST(MetricsTest, AccuraciesOfSplits) {
   const Metric of_long = *ParseMetric("split_accuracy(long)");
-  EXPECT_EQ(of_long.source, Metric::Source::kSplit);
+  EXPECT_EQ(of_long.source, Metric::Source::kAnalysis);
   EXPECT_EQ(of_long.split, "long");
   EXPECT_TRUE(IsShare(of_long));
   for (const char* bad : {"split_accuracy", "split_accuracy()", "split_accuracy(Long)",
@@ -103,6 +103,21 @@ TEST(MetricsTest, AccuraciesOfSplits) {
               .status()
               .message()),
       HasSubstr("have no such split; their splits: train, test"));
+}
+
+TEST(MetricsTest, OfLayersAndOfHeadsThatAreGone) {
+  const Metric drop = *ParseMetric("layer_drop(3)");
+  EXPECT_EQ(drop.analysis, "layer_ablation");
+  EXPECT_EQ(drop.number, 3);
+  EXPECT_FALSE(IsShare(drop)) << "it can be negative";
+  EXPECT_EQ(ParseMetric("greedy_accuracy(12)")->number, 12);
+  EXPECT_TRUE(IsShare(*ParseMetric("greedy_accuracy(1)")));
+  for (const char* bad :
+       {"layer_drop", "layer_drop()", "layer_drop(-1)", "layer_drop(01)", "layer_drop(1.5)",
+        "layer_drop( 1)", "greedy_accuracy(0)", "greedy_accuracy(99999999999999999999)"}) {
+    EXPECT_THAT(std::string(ParseMetric(bad).status().message()), HasSubstr("layer_drop(layer)"))
+        << bad;
+  }
 }
 
 TEST(MetricsTest, CellsOfValuesThatAreNotInTheRows) {

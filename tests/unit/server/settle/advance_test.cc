@@ -215,6 +215,19 @@ TEST_F(AdvanceTest, AClaimThatIsPutAsideKeepsItsEvidenceAndGetsNoFurtherSeeds) {
       << "nothing is left to do";
 }
 
+// Somebody changes the results of all jobs.
+TEST_F(AdvanceTest, AClaimThatGetsNoFurtherSeedsKeepsItsFigures) {
+  Run(Request(1));
+  const v1::Settlement before = Run(PutAside({"sure"}));
+  ASSERT_GT(before.claims(0).mean(), 0);
+  SQLite::Database(dir_ / "pelab.db", SQLite::OPEN_READWRITE)
+      .exec("UPDATE jobs SET test_correct = 0");
+  const v1::Settlement after = Run(Request(2));
+  EXPECT_EQ(after.claims(0).mean(), before.claims(0).mean());
+  ASSERT_NE(before.claims(1).mean(), 0);
+  EXPECT_EQ(after.claims(1).mean(), 0);
+}
+
 TEST_F(AdvanceTest, OnlyClaimsOfTheSheetAndOnlyAfterARoundCanBePutAside) {
   Advance early = PutAside({"wrong"});
   EXPECT_THAT(early.Next(*reader_).status(),
@@ -332,9 +345,9 @@ claims:
   EXPECT_THAT(end.act, HasSubstr("2 of its jobs cannot be analysed"));
   const auto& claims = std::get<store::EndRound>(end.write).claims;
   ASSERT_EQ(claims.size(), 1u);
-  EXPECT_EQ(claims[0].seeds, 1);
-  EXPECT_LT(claims[0].log_e_holds, 0);
-  EXPECT_LT(claims[0].log_e_fails, 0);
+  EXPECT_EQ(claims[0].seeds(), 1);
+  EXPECT_LT(claims[0].log_e_holds(), 0);
+  EXPECT_LT(claims[0].log_e_fails(), 0);
 }
 
 TEST_F(AdvanceTest, ASheetThatDoesNotExistIsNotFound) {

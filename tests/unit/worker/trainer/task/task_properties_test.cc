@@ -143,7 +143,7 @@ TEST_P(DataProperty, IsTheSameFromEveryThread) {
 std::vector<Case> Cases() {
   std::vector<Case> cases;
   for (const char* definition : {"clean", "published"}) {
-    for (const char* split : {"disjoint", "random", "held_out_cells"}) {
+    for (const char* split : {"disjoint", "random", "held_out_cells", "held_out_starts"}) {
       cases.push_back({"distance", definition, split});
     }
     cases.push_back({"counting", definition, "disjoint"});
@@ -215,12 +215,37 @@ TEST_P(HeldOutCells, AreChosenByTheDataSeedAndDifferBetweenDistances) {
   EXPECT_GT(different.size(), 3u);
 }
 
+TEST_P(HeldOutCells, HeldOutStartsAreThoseOfAllDistances) {
+  const auto starts = [](Int data_seed) {
+    const Dataset data =
+        trainer::Make({"distance", GetParam(), "held_out_starts"}, {{"task.data_seed", data_seed}});
+    std::map<Int, std::set<Int>> of_train, of_test;  // by label
+    for (const auto& [cell, count] : Cells(data, 0, kTrain)) {
+      of_train[cell.first].insert(cell.second);
+    }
+    for (const auto& [cell, count] : Cells(data, kTrain, data.size())) {
+      of_test[cell.first].insert(cell.second);
+    }
+    const std::set<Int> trained = of_train.begin()->second, tested = of_test.begin()->second;
+    for (const auto& [label, places] : of_train) EXPECT_EQ(places, trained) << label;
+    for (const auto& [label, places] : of_test) EXPECT_EQ(places, tested) << label;
+    std::set<Int> all = trained;
+    all.insert(tested.begin(), tested.end());
+    EXPECT_EQ(static_cast<Int>(trained.size() + tested.size()), Places()) << "none is in both";
+    EXPECT_EQ(static_cast<Int>(all.size()), Places());
+    return tested;
+  };
+  EXPECT_EQ(starts(3).size(), GetParam() == "clean" ? 5u : 2u);
+  EXPECT_NE(starts(3), starts(5));
+}
+
 INSTANTIATE_TEST_SUITE_P(Every, HeldOutCells, testing::Values("clean", "published"),
                          [](const auto& info) { return info.param; });
 
 TEST(HeldOutCellsOf, WhatHasNoneIsRefused) {
-  const auto refusal = [](const std::string& task, catalog::Values set) -> std::string {
-    set["task.split"] = std::string("held_out_cells");
+  const auto refusal = [](const std::string& task, catalog::Values set,
+                          const std::string& split = "held_out_cells") -> std::string {
+    set["task.split"] = split;
     try {
       MakeDataset(SmallJob("clean", "nope", task, set));
     } catch (const TrainerError& error) {
@@ -230,6 +255,8 @@ TEST(HeldOutCellsOf, WhatHasNoneIsRefused) {
     return "nothing was thrown";
   };
   EXPECT_THAT(refusal("counting", {}), testing::HasSubstr("allowed: disjoint, random"));
+  EXPECT_THAT(refusal("counting", {}, "held_out_starts"),
+              testing::HasSubstr("split held_out_starts: counting has no start places"));
   EXPECT_THAT(refusal("distance", {{"task.max_distance", Int{15}}}),
               testing::HasSubstr("at least 2 are needed"));
 }

@@ -32,7 +32,7 @@ std::map<Int, Int> Labels(const Dataset& data, Int begin, Int end) {
 
 TEST(Data, MatchesTheGoldenDataSets) {
   const nlohmann::json cases = Golden("data.json");
-  ASSERT_EQ(cases.size(), 13u);
+  ASSERT_EQ(cases.size(), 15u);
   for (const auto& golden : cases) {
     SCOPED_TRACE(golden["spec"].dump());
     catalog::Values set = {{"model.max_len", Int{64}}};
