@@ -36,6 +36,7 @@ absl::StatusOr<Target> FindTarget(DataSource& source, const std::string& name,
     return target;
   }
   const bool number = !name.empty() && name.find_first_not_of("0123456789") == std::string::npos;
+  std::string no_sweep;
   if (!number) {  // A number is a job. Any other text is first a sweep's name, then a key prefix.
     absl::StatusOr<v1::Sweep> found = source.Sweep(sweep.empty() ? name : sweep);
     if (found.ok()) {
@@ -44,12 +45,18 @@ absl::StatusOr<Target> FindTarget(DataSource& source, const std::string& name,
       target.title = Concat("sweep ", render::Escape(found->name()), condition);
       return target;
     }
-    if (found.status().code() != absl::StatusCode::kNotFound || !sweep.empty())
+    if (found.status().code() != absl::StatusCode::kNotFound || !sweep.empty()) {
       return found.status();
+    }
+    no_sweep = std::string(found.status().message());
   }
   absl::StatusOr<v1::JobRow> job = FindJob(source, name);
   if (!job.ok() && job.status().code() == absl::StatusCode::kInvalidArgument && !number) {
-    return absl::NotFoundError(Concat("no sweep and no job \"", name, "\""));
+    constexpr std::string_view kNoSweep = "no sweep ";
+    const bool is_said = no_sweep.starts_with(kNoSweep);  // with the sweeps that there are
+    return absl::NotFoundError(Concat("no sweep and no job ", is_said
+                                                                  ? no_sweep.substr(kNoSweep.size())
+                                                                  : Concat("\"", name, "\"")));
   }
   if (!job.ok()) return job.status();
   target.filter.add_jobs(Concat(job->job_id()));

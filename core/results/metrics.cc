@@ -121,6 +121,19 @@ std::optional<Metric> ParseNumbered(const std::string& name, std::string_view be
   return *text == Concat(metric.number) ? std::optional(metric) : std::nullopt;
 }
 
+// Without what is in brackets.
+std::string_view StemOf(std::string_view name) { return name.substr(0, name.find('(')); }
+
+// The known name that may be meant, whatever is in brackets; empty: none is near.
+std::string_view NearMetric(std::string_view name) {
+  std::vector<std::string_view> stems;
+  for (const std::string& known : Metrics()) stems.push_back(StemOf(known));
+  const std::string_view near = catalog::DidYouMean(StemOf(name), stems);
+  const auto found = std::find(stems.begin(), stems.end(), near);
+  if (near.empty() || found == stems.end()) return "";
+  return Metrics()[static_cast<std::size_t>(found - stems.begin())];
+}
+
 }  // namespace
 
 const std::vector<std::string>& Metrics() {
@@ -146,8 +159,7 @@ absl::StatusOr<Metric> ParseMetric(const std::string& name) {
   if (auto split = ParseSplitAccuracy(name)) return *split;
   if (auto drop = ParseNumbered(name, kLayerDrop, "layer_ablation", 0)) return *drop;
   if (auto left = ParseNumbered(name, kGreedyAccuracy, "cumulative_ablation", 1)) return *left;
-  const std::string_view near =
-      catalog::DidYouMean(name, std::vector<std::string_view>(Metrics().begin(), Metrics().end()));
+  const std::string_view near = NearMetric(name);
   return absl::InvalidArgumentError(Concat(
       "unknown metric \"", name, "\"; ", near.empty() ? "" : Concat("did you mean ", near, "? "),
       "known: ", Join(Metrics(), ", "),

@@ -129,8 +129,8 @@ class PagesTest(Case):
 
         self.open("/sweeps/99")
         self.await_element(".notice.bad")
-        self.assertEqual(self.page.evaluate("document.querySelector('.notice.bad').textContent"),
-                         'no sweep "99"')
+        self.assertRegex(self.page.evaluate("document.querySelector('.notice.bad').textContent"),
+                         '^no sweep "99"; there are: ')
         self.assertFalse(
             self.page.evaluate("!!document.querySelector('main h1, main .states, main .counts')"))
 

@@ -5,6 +5,7 @@
 
 #include "absl/strings/ascii.h"
 #include "core/base/strings.h"
+#include "core/catalog/catalog.h"
 #include "core/db/raw_statement.h"
 #include "core/db/read/reader.h"
 #include "core/db/read/where.h"
@@ -14,6 +15,11 @@ namespace {
 
 constexpr std::size_t kMinPrefix = 6;
 constexpr std::size_t kKeyDigits = 64;
+
+// Of a message about a sweep that does not exist.
+constexpr std::int64_t kComparedNames = 1000;  // newest ones, among which one may be meant
+constexpr std::size_t kListedNames = 8;
+constexpr std::size_t kShownName = 100;  // bytes of a name
 
 // Whether a job belongs to a sweep: it is one of the sweep's jobs, or another generation with the
 // same key. If such a generation succeeded last, the views show it in place of the sweep's job. The
@@ -122,6 +128,29 @@ struct JobVisit {
   }
 };
 
+// An error that names sweeps that there are, the newest first.
+absl::Status NoSweep(Connection& db, const std::string& sweep) {
+  std::vector<std::string> names;
+  RawStatement query(db,
+                     "SELECT name FROM sweeps WHERE deleted = 0 GROUP BY name "
+                     "ORDER BY max(sweep_id) DESC LIMIT ?");
+  query.Bind(1, kComparedNames);
+  while (query.Step()) names.push_back(query.Text(0));
+  const std::string word = Shorten(Escape(sweep), kShownName);
+  const std::string_view near = catalog::DidYouMean(word, {names.begin(), names.end()});
+  std::vector<std::string> known;
+  for (const std::string& name : names) {
+    known.push_back(known.size() < kListedNames ? Shorten(Escape(name), kShownName) : "…");
+    if (known.size() > kListedNames) break;
+  }
+  return absl::NotFoundError(
+      Concat("no sweep \"", word, "\"",
+             near.empty() ? "" : Concat("; did you mean ", Shorten(Escape(near), kShownName), "?"),
+             known.empty()  ? "; there is none yet"
+             : near.empty() ? Concat("; there are: ", Join(known, ", "))
+                            : ""));
+}
+
 }  // namespace
 
 std::string_view JobsOf(const v1::JobFilter& filter) {
@@ -139,7 +168,7 @@ absl::StatusOr<std::int64_t> FindSweep(Connection& db, const std::string& sweep)
   by_name.Bind(1, sweep);
   by_name.Step();
   if (!by_name.IsNull(0)) return by_name.Integer(0);
-  return absl::NotFoundError(Concat("no sweep \"", sweep, "\""));
+  return NoSweep(db, sweep);
 }
 
 absl::StatusOr<std::int64_t> FindJob(Connection& db, const std::string& job) {

@@ -150,8 +150,9 @@ TEST_F(CliErrorsTest, UnknownSweepsJobsAndFields) {
     arguments.insert(arguments.end(), db.begin(), db.end());
     return arguments;
   };
-  Expect(with_db({"results", "qiuck"}), 2, "no sweep \"qiuck\"");
-  Expect(with_db({"curves", "qiuck"}), 2, "no sweep and no job \"qiuck\"");
+  Expect(with_db({"results", "qiuck"}), 2, "no sweep \"qiuck\"; did you mean quick?");
+  Expect(with_db({"results", "something"}), 2, "no sweep \"something\"; there are: quick");
+  Expect(with_db({"curves", "qiuck"}), 2, "no sweep and no job \"qiuck\"; did you mean quick?");
   Expect(with_db({"ablation", "999"}), 2, "no job 999");
   Expect(with_db({"logs", "999"}), 2, "no job 999");
   Expect(with_db({"logs", "1", "--attempt", "7"}), 2, "no attempt 7");

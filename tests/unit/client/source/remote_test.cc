@@ -113,7 +113,7 @@ TEST_F(RemoteTest, TheLockFileNamesTheCoordinator) {
 TEST_F(RemoteTest, ErrorsCrossTheWire) {
   const CliResult unknown = Remote({"results", "qiuck"});
   EXPECT_EQ(unknown.code, 2);
-  EXPECT_EQ(unknown.err, "pelab: no sweep \"qiuck\"\n");
+  EXPECT_EQ(unknown.err, "pelab: no sweep \"qiuck\"; did you mean quick?\n");
   const CliResult refused = Remote({"submit", sweep_, "--priority", "-7"});
   EXPECT_EQ(refused.code, 2);
   EXPECT_EQ(refused.err, sweep_ + ":3:22: refused by the server\n");

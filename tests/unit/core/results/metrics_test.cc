@@ -118,6 +118,8 @@ TEST(MetricsTest, OfLayersAndOfHeadsThatAreGone) {
     EXPECT_THAT(std::string(ParseMetric(bad).status().message()), HasSubstr("layer_drop(layer)"))
         << bad;
   }
+  EXPECT_THAT(std::string(ParseMetric("gredy_accuracy(4)").status().message()),
+              HasSubstr("did you mean greedy_accuracy(heads)?"));
 }
 
 TEST(MetricsTest, CellsOfValuesThatAreNotInTheRows) {
