@@ -1,5 +1,5 @@
--- What a claim's seeds amount to after the round, as `pelab claims show` has it
--- (core/claims/summary.h). NULL for rounds that ended before this migration, unless noted.
+-- The figures of a claim's seeds after the round, as `pelab claims show` has them
+-- (core/claims/summary.h). They are NULL for rounds that ended before this migration.
 ALTER TABLE sheet_claims ADD COLUMN leans_to TEXT CHECK (leans_to IN ('holds', 'fails'));
 ALTER TABLE sheet_claims ADD COLUMN k INTEGER;   -- of n seeds, those on the side that decides
 ALTER TABLE sheet_claims ADD COLUMN n INTEGER;

@@ -237,7 +237,7 @@ class Binder {
                                          cell.pe_label, " have ", layers, ", which count from 0"));
   }
 
-  // What the analysis does not measure would never have a value.
+  // A metric that the analysis does not measure would never have a value.
   bool CheckAnalyses(const Claim& claim, const std::vector<BoundTerm>& terms) {
     for (const std::string& name : MetricsOf(claim)) {
       const auto metric = results::ParseMetric(name);

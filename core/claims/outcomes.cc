@@ -76,7 +76,7 @@ std::tuple<bool, bool, bool, bool> Fit(const Ablation& a, const experiment::Cell
           a.target == (published && cell.job.pe == "mla" ? "authors" : "head")};
 }
 
-// The same for another analysis. What it does not say of itself, it cannot have otherwise.
+// The same for another analysis. One without a method or a choice of data fits in this respect.
 std::tuple<bool, bool> Fit(const v1::AnalysisRow& analysis, const experiment::Cell& cell) {
   const results::AblationKind kind = results::KindOf(analysis);
   const char* data = cell.protocol_label == "published" ? "all" : "test";
@@ -258,7 +258,7 @@ class Builder {
     }
   }
 
-  // Of the job's analyses of this name, the one that counts; nullptr: it has none.
+  // The one of the job's analyses of this name that counts; nullptr: it has none.
   const v1::AnalysisRow* ChosenOf(std::string_view name, const v1::JobRow& row,
                                   const experiment::Cell& cell) const {
     const auto by_job = analyses_.find(name);

@@ -48,7 +48,7 @@ struct AblationChoice {
 template <typename Row>
 absl::Status Choose(const AblationChoice& choice, std::vector<Row>& rows);
 
-// What an analysis other than head ablation measured, as its parameters name it.
+// The kind of an analysis other than head ablation, as its parameters name it.
 struct AblationKind {
   std::string method;  // "zero", "mean", "resample"; empty: it takes nothing away
   std::string data;    // "test", "all"; empty: it has no choice of data

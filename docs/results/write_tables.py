@@ -5,11 +5,11 @@
     python3 docs/results/write_tables.py --pelab build/release/bin/pelab --check   # exit 1 if old
 
 The text between `<!-- begin NAME -->` and `<!-- end NAME -->` is that of the sheet NAME, as `pelab
-claims show NAME --output markdown` prints it. The text of `answers` has a line for each claim that
-has a source, with the verdicts under both protocols at each size. That of `decided` says how many
-are decided. The text of `NAME-grid` has the claims that are made for each value of two fields or
-more. That of `summary` has a line for each sheet: how many of its claims are decided, and what that
-took.
+claims show NAME --output markdown` prints it. The text of `answers` has a line for each claim whose
+source is the paper, with the verdicts under both protocols at each size. That of `decided` says how
+many are decided. The text of `NAME-grid` has the claims that are made for each value of two fields
+or more. That of `summary` has a line for each sheet: how many of its claims are decided, and what
+that took.
 """
 
 import argparse
@@ -53,13 +53,17 @@ class Pelab:
 
 def place_of(sheet, claim):
     """((subject, claim, values of its other fields), (size, protocol)). The protocol is that of the
-    sheet's name or of the claim; None if the claim is about both or neither."""
+    sheet's name, of the claim or of its cells; None if the claim is about both or neither."""
     size, _, subject = sheet.partition("-")
     fields = dict(claim["each"])
     found = fields.pop("protocol", None)
     for protocol in PROTOCOLS:
         if subject.endswith(f"-{protocol}"):
             subject, found = subject.removesuffix(f"-{protocol}"), protocol
+    if found is None:
+        cells = {cell["protocol"] for statistic in claim["statistics"]
+                 for cell in statistic["cells"]}
+        found = cells.pop() if len(cells) == 1 and cells <= set(PROTOCOLS) else None
     return (subject, claim["claim"], tuple(fields.items())), (size, found)
 
 
@@ -105,13 +109,15 @@ def rows_of(collected):
 
 def decided(collected):
     """A sentence: how many claims some size decides, of those that some size can address. A claim
-    counts once for each protocol. Ladders, which ask about further sizes, are left out."""
+    counts once for each protocol. Ladders, which ask about further sizes, are left out, and so are
+    claims about overfitting: none of these models overfits."""
     counts = collections.Counter()
     for (subject, _, _), row in rows_of(collected).items():
         for protocol in PROTOCOLS:
             verdicts = [verdict_of(claim) for (_, its), claim in row["by"].items()
                         if its == protocol]
-            if not subject.startswith("ladder") and set(verdicts) - {"not eligible"}:
+            others = subject.startswith(("ladder", "gaps"))
+            if not others and set(verdicts) - {"not eligible"}:
                 counts[of_sizes(verdicts)] += 1
     both, addressed = counts["depends on the size"], sum(counts.values())
     known = counts["holds"] + counts["fails"] + both
@@ -119,7 +125,8 @@ def decided(collected):
         f"{addressed} claims are about distance or counting, and about models that have learned "
         f"enough at some size. {known} of them are decided ({100 * known // addressed} %): "
         f"{counts['holds']} hold, {counts['fails']} fail, and {both} depend on the size. A claim "
-        "counts once for each protocol.", 100) + "\n"
+        "counts once for each protocol. Claims about overfitting are left out, because these "
+        "models do not overfit.", 100) + "\n"
 
 
 def answers(collected):
@@ -136,7 +143,7 @@ def answers(collected):
             claim = row["by"].get((size, protocol), row["by"].get((size, None)))
             cells.append("–" if claim is None else
                          f"{verdict_of(claim)}, {claim['shows']} of {claim['n']}")
-        task = subject.split("-")[0]
+        task = subject.removeprefix("gaps-").split("-")[0]
         where = ", ".join(f"{field.split('.')[-1]} {value}" for field, value in fields)
         says = f"{row['says']} ({where})" if where else row["says"]
         lines.append(f"| {task}: {says} | {row['source']} | {' | '.join(cells)} | "
@@ -211,7 +218,8 @@ def tables(program):
                     texts[f"{sheet}-grid"] = grid
     settled.sort(key=lambda sheet: sheet["registered"]["at_ms"])
     for sheet in settled:
-        collected += [(sheet["sheet"], claim) for claim in sheet["claims"] if claim["source"]]
+        collected += [(sheet["sheet"], claim) for claim in sheet["claims"]
+                      if re.search(r"arXiv|Table|Figure", claim["source"] or "")]
     texts["answers"] = answers(collected)
     texts["decided"] = decided(collected)
     texts["summary"] = summary(settled)

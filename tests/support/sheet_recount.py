@@ -352,7 +352,7 @@ class Claim:
         return count, len(used), holds, fails, sides, self._figures(values, sides, holds >= fails)
 
     def _figures(self, values, sides, holds):
-        """What is shown beside the verdict; of the side that the seeds speak for."""
+        """The figures beside the verdict, which are about the side that the seeds speak for."""
         logs = [[log_e(*side) for side in both] for both in sides]
         weakest, strongest = logs[0].index(min(logs[0])), logs[1].index(max(logs[1]))
         k, n = sides[0][weakest] if holds else sides[1][strongest]

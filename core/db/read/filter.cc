@@ -16,7 +16,7 @@ namespace {
 constexpr std::size_t kMinPrefix = 6;
 constexpr std::size_t kKeyDigits = 64;
 
-// Of a message about a sweep that does not exist.
+// Limits of a message about a sweep that does not exist.
 constexpr std::int64_t kComparedNames = 1000;  // newest ones, among which one may be meant
 constexpr std::size_t kListedNames = 8;
 constexpr std::size_t kShownName = 100;  // bytes of a name

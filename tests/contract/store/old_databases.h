@@ -1,5 +1,5 @@
-// Databases with content in every schema that is read: schemas/rows_N.sql has rows that are added at
-// schema N.
+// Databases with content in every schema that is read: schemas/rows_N.sql has rows that are added
+// at schema N.
 #pragma once
 
 #include <SQLiteCpp/SQLiteCpp.h>

@@ -154,7 +154,7 @@ class Scores(unittest.TestCase):
     ZERO = '{"method":"zero","data":"test"}'
 
     def values(self, metric, *analyses):
-        """Of jobs 1 and 2; `analyses`: (job, name, rest of the result, parameters)."""
+        """The values of jobs 1 and 2; `analyses`: (job, name, rest of the result, parameters)."""
         head = '{"total":100,"intact_correct":80,"chance":0.125,'
 
         def fetch(what, job_ids):
