@@ -73,6 +73,7 @@ absl::Status CheckChoice(const results::AblationChoice& choice,
       continue;
     }
     std::vector<std::string> names;
+    names.reserve(metrics.size());
     for (const results::Metric& metric : metrics) names.push_back(metric.name);
     return absl::InvalidArgumentError(
         Concat(flag.name, flag.is_of_heads ? " is about head ablations; " : " is about ablations; ",
