@@ -21,10 +21,10 @@ class _Metric(NamedTuple):
     name: str
     analysis: str
     argument: str
-    # The value in a result, and the examples it rests on; None if the result lacks it. A result is
-    # a worker's, so it may have any form: ValueError, TypeError, KeyError and IndexError also say
-    # that it lacks the value.
-    read: Callable[[Mapping[str, Any], str], tuple[int, float] | None]
+    # The examples that a result rests on, and the value; None for the value if it is undefined, and
+    # for both if the result does not count. A result is a worker's, so it may have any form:
+    # ValueError, TypeError and KeyError also say that it does not count.
+    read: Callable[[Mapping[str, Any], str], tuple[int, float | None] | None]
 
 
 def metric_of(jobs: JobRows, name: str) -> Callable[[int], float | None] | None:
@@ -95,16 +95,17 @@ def _check_split(metric: _Metric, rows: Sequence[_Row]) -> None:
 
 
 def _best_of_jobs(rows: Sequence[_Row], metric: _Metric) -> dict[int, float]:
-    """By job. Of several analyses, the one of most examples counts; of equals, the newest."""
-    best: dict[int, tuple[int, float]] = {}
+    """By job. Of several analyses, the one of most examples counts, even if its value is
+    undefined; of equals, the newest."""
+    best: dict[int, tuple[int, float | None]] = {}
     for row in rows:
         try:
             found = metric.read(row.result, metric.argument)
-        except (ValueError, TypeError, KeyError, IndexError):
+        except (ValueError, TypeError, KeyError):
             continue
-        if found is not None and found[0] >= best.get(row.job_id, (0, 0.0))[0]:
+        if found is not None and found[0] >= best.get(row.job_id, (0, None))[0]:
             best[row.job_id] = found
-    return {job: value for job, (_, value) in best.items()}
+    return {job: value for job, (_, value) in best.items() if value is not None}
 
 
 def _object(text: str | None) -> Mapping[str, Any]:
@@ -124,23 +125,30 @@ def _splits_of(result: Mapping[str, Any]) -> list[dict[str, Any]]:
         return []
 
 
-def _split(result: Mapping[str, Any], split: str) -> tuple[int, float] | None:
+def _split(result: Mapping[str, Any], split: str) -> tuple[int, float | None] | None:
     for one in _splits_of(result):
         if one["name"] == split and 0 <= one["correct"] <= one["total"] > 0:
             return one["total"], one["correct"] / one["total"]
     return None
 
 
-def _layer_drop(result: Mapping[str, Any], layer: str) -> tuple[int, float] | None:
+def _layer_drop(result: Mapping[str, Any], layer: str) -> tuple[int, float | None]:
     total, intact = _intact(result)
-    right = _count(result["correct"][int(layer)], total)
-    return (total, (intact - right) / total) if _stands_out(result) else None
+    right = _right_at(result, result["correct"], int(layer))
+    return total, None if right is None else (intact - right) / total
 
 
-def _greedy(result: Mapping[str, Any], heads: str) -> tuple[int, float] | None:
+def _greedy(result: Mapping[str, Any], heads: str) -> tuple[int, float | None]:
     total, _ = _intact(result)
-    right = _count(result["greedy"]["correct"][int(heads) - 1], total)
-    return (total, right / total) if _stands_out(result) else None
+    right = _right_at(result, result["greedy"]["correct"], int(heads) - 1)
+    return total, None if right is None else right / total
+
+
+def _right_at(result: Mapping[str, Any], counts: Sequence[Any], at: int) -> int | None:
+    """None if there is no such layer or step, or if the intact model is near chance."""
+    if not isinstance(counts, list) or at >= len(counts) or not _stands_out(result):
+        return None
+    return _count(counts[at], _intact(result)[0])
 
 
 def _intact(result: Mapping[str, Any]) -> tuple[int, int]:

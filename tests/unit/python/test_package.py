@@ -174,6 +174,8 @@ class Scores(unittest.TestCase):
         self.assertEqual(self.values("layer_drop(2)", layers), [None, None])
         newer = (1, "layer_ablation", '"correct":[70]', self.ZERO)
         self.assertEqual(self.values("layer_drop(0)", layers, newer), [0.1, None])
+        near_chance = (1, "layer_ablation", '"correct":[70],"intact_correct":13', self.ZERO)
+        self.assertEqual(self.values("layer_drop(0)", layers, near_chance), [None, None])
         greedy = (2, "cumulative_ablation", '"greedy":{"correct":[79,40]}', self.ZERO)
         self.assertEqual(self.values("greedy_accuracy(1)", layers, greedy), [None, 0.79])
         self.assertEqual(self.values("greedy_accuracy(3)", greedy), [None, None])

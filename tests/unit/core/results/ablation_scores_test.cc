@@ -66,6 +66,10 @@ TEST(AblationScoresTest, OfEachJobTheAnalysisOfMostExamplesCountsThenTheNewest) 
       *ParseMetric("layer_drop(0)"));
   ASSERT_TRUE(values.ok()) << values.status();
   EXPECT_THAT(*values, UnorderedElementsAre(Pair(1, 0.1), Pair(2, 0)));
+  v1::AnalysisRow near_chance = Row(1, 9, "");
+  near_chance.set_result_json(R"({"total":100,"intact_correct":13,"chance":0.125,"correct":[9]})");
+  EXPECT_THAT(*AblationScores({Row(1, 1, kLayers), near_chance}, *ParseMetric("layer_drop(0)")),
+              testing::IsEmpty());
 }
 
 TEST(AblationScoresTest, OneKindIsChosen) {
