@@ -65,8 +65,9 @@ inline constexpr std::size_t kImportedTextBytes = 1 << 20;   // bytes of a JSON 
 inline constexpr std::size_t kLabelBytes = 1024;             // bytes of a label or a device
 
 // Workers.
-inline constexpr int kSlotsOfWorker = 1024;  // slots of one worker
-inline constexpr int kJobsOfPack = 64;       // jobs that one slot trains together
+inline constexpr std::size_t kAttemptsInMemory = 20'000;  // whose rows the store keeps
+inline constexpr int kSlotsOfWorker = 1024;               // slots of one worker
+inline constexpr int kJobsOfPack = 64;                    // jobs that one slot trains together
 // Attempts that a hello or a heartbeat names: all that a worker may run, and as many ended ones.
 inline constexpr int kHeldOfWorker = 2 * kSlotsOfWorker * kJobsOfPack;
 inline constexpr std::size_t kLoadsOfWorker = 64;    // GPUs of one worker whose load is kept

@@ -18,7 +18,7 @@ std::string ShortName(const std::string& name, const std::string& id) {
   return absl::StrCat(name, " (", id.substr(0, kCharactersOfId), ")");
 }
 
-// A name that no other worker has: NameOf would look through all workers for each of them.
+// A name that no other worker has.
 std::string UniqueName(const std::string& name, const std::string& id, const Uses& names,
                        const Uses& short_names) {
   if (name.empty()) return id;
@@ -36,16 +36,14 @@ SchedulerFigures Scheduler::Figures() const {
         ready_.Waiting([kind](const store::Requirement& job) { return job.device_kind == kind; });
   }
   figures.slots = {{"cpu", {}}, {"gpu", {}}};
-  Uses names;
   Uses short_names;
   for (const auto& [id, worker] : workers_) {
-    names[worker.info.name] += 1;
     short_names[ShortName(worker.info.name, id)] += 1;
   }
   for (const auto& [id, worker] : workers_) {
     if (!worker.link && worker.attempts.empty()) continue;
     SchedulerFigures::Worker& row = figures.workers.emplace_back();
-    row.name = UniqueName(worker.info.name, id, names, short_names);
+    row.name = UniqueName(worker.info.name, id, named_, short_names);
     row.connected = worker.link != nullptr;
     row.quarantined = Quarantined(worker);
     if (!worker.link) continue;

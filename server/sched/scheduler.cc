@@ -100,7 +100,7 @@ void Scheduler::RecoverOpen(const store::OpenAttempt& open) {
   attempts_[id].assignment.sweep_id = open.job.sweep_id;
   Worker& worker = workers_[open.worker_id];
   Add(worker.taken, open.assignment.slot);
-  worker.info.name = open.worker_name;  // in case it does not come back
+  SetName(worker, open.worker_name);  // in case it does not come back
   worker.attempts.insert(id);
   worker.heard = now;
   running_[open.job.sweep_id] += 1;
@@ -118,6 +118,7 @@ void Scheduler::Connected(WorkerInfo info, std::shared_ptr<WorkerLink> link,
   const std::string worker_id = info.worker_id;
   Worker& worker = workers_[worker_id];
   if (worker.link) worker.link->Close(absl::AbortedError("this worker has connected again"));
+  SetName(worker, info.name);
   worker.info = std::move(info);
   worker.link = std::move(link);
   worker.taken = worker.planned;

@@ -360,6 +360,7 @@ class Scheduler {
   void CountFailure(Worker& worker, const Attempt& attempt, const store::JobChange& change);
   std::string WhyNowhere(const store::Requirement& requirement) const;
   std::string NameOf(const std::string& worker_id) const;
+  void SetName(Worker& worker, const std::string& name);
   bool Quarantined(const Worker& worker) const;
   bool TakesJobs(const Worker& worker) const;
   // Whether an epoch of this length would end before the worker must return its attempts. Zero
@@ -387,6 +388,7 @@ class Scheduler {
   std::unordered_map<std::int64_t, Delayed::iterator> delayed_jobs_;
   std::map<std::int64_t, Attempt> attempts_;
   std::map<std::string, Worker> workers_;
+  std::unordered_map<std::string, int> named_;  // how many of the workers have each name
   // How long the last epoch of a configuration took, by the kind of its device.
   std::map<std::pair<std::int64_t, std::string>, absl::Duration> last_epochs_;
   // Number of attempts by sweep, including those being stored.

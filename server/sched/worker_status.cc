@@ -18,10 +18,17 @@ std::string Scheduler::NameOf(const std::string& worker_id) const {
   const auto found = workers_.find(worker_id);
   if (found == workers_.end() || found->second.info.name.empty()) return worker_id;
   const std::string& name = found->second.info.name;
-  const auto named = std::count_if(workers_.begin(), workers_.end(), [&](const auto& entry) {
-    return entry.second.info.name == name;
-  });
-  return named == 1 ? name : absl::StrCat(name, " (", worker_id.substr(0, kIdCharacters), ")");
+  return named_.at(name) == 1 ? name
+                              : absl::StrCat(name, " (", worker_id.substr(0, kIdCharacters), ")");
+}
+
+void Scheduler::SetName(Worker& worker, const std::string& name) {
+  if (worker.info.name == name) return;
+  if (const auto before = named_.find(worker.info.name); before != named_.end()) {
+    if (--before->second == 0) named_.erase(before);
+  }
+  named_[name] += 1;
+  worker.info.name = name;
 }
 
 Scheduler::Demand Scheduler::DemandFor(const Slot& slot) const {

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "core/event/job_facts.h"
+#include "server/store/attempt_rows.h"
 #include "server/store/database.h"
 #include "server/store/epoch_staging.h"
 #include "server/store/store.h"
@@ -19,32 +20,6 @@
 
 namespace pelab::store {
 
-// An attempt and its job's summary. It is read once and written once per batch, so many epochs of
-// one attempt cost one update of its rows.
-struct AttemptRow {
-  std::int64_t attempt_id = 0;
-  std::uint64_t token = 0;
-  std::uint64_t last_sequence = 0;
-  std::int64_t job_id = 0;
-  std::int64_t configuration_id = 0;
-  std::string worker_id;
-  std::string device;
-  std::string analyses_json;
-  std::optional<int> start_epoch;
-  bool open = false;
-  bool trained = false;  // the job is trained; this attempt only adds analyses
-  // Columns of the job.
-  std::optional<Execution> execution;
-  int epochs = 0;
-  int epochs_done = 0;
-  int epochs_counted = 0;         // the part of epochs_done that the sweeps' counts include
-  std::optional<v1::Epoch> last;  // the last epoch of this batch
-  std::optional<std::int64_t> best_correct;
-  std::optional<std::int64_t> best_total;
-  std::optional<double> wall_seconds;  // set by this batch
-
-  bool sequence_dirty = false;
-};
 // Whether `row` (null: there is no such attempt) is an attempt with this token that this worker
 // runs; a null `worker` stands for any.
 bool IsOf(const AttemptRow* row, std::uint64_t token,
@@ -59,19 +34,26 @@ struct CountDelta {
 
 struct Batch {
   Batch(Database& database, EpochStaging& epochs, const StoreOptions& store_options,
-        const OpenJobs& open, FactsCache& known)
-      : db(database), staging(epochs), options(store_options), open_before(open), facts(known) {}
+        const OpenJobs& open, AttemptRows& rows, FactsCache& known)
+      : db(database),
+        staging(epochs),
+        options(store_options),
+        attempts(rows),
+        open_before(open),
+        facts(known) {}
 
   // Returns nullptr if there is no such attempt.
   AttemptRow* Load(std::int64_t attempt_id);
   void Flush(AttemptRow& row);
-  void FlushAll();  // flushes all rows and forgets them, because other writes change them with SQL
+  void FlushAll();
+  // Flushes all rows and forgets them, before a write that changes them with SQL.
+  void ForgetAll();
 
   // Counts a job's transition for every sweep that has the job. Sweeps that have withdrawn their
   // claim count it as WithoutClaim says. `trained`: whether the job was trained before the
   // transition.
   void CountMove(std::int64_t job_id, state::JobState from, state::JobState to, bool trained);
-  void CountEpochs(std::int64_t job_id, std::int64_t more);  // for the sweeps that claim the job
+  void CountEpochs(AttemptRow& row, std::int64_t more);  // for the sweeps that claim the row's job
   // The facts of the spec of the attempt's job; nullptr if it is no canonical spec. Valid until the
   // next call.
   const event::JobFacts* FactsOf(const AttemptRow& row);
@@ -82,7 +64,7 @@ struct Batch {
   Database& db;
   EpochStaging& staging;
   const StoreOptions& options;
-  std::map<std::int64_t, AttemptRow> attempts;
+  AttemptRows& attempts;        // those of earlier batches too
   const OpenJobs& open_before;  // by sweep, as of the end of the previous batch
   FactsCache& facts;            // of configurations that were asked for, also by earlier batches
   OpenJobs open_delta;

@@ -113,7 +113,7 @@ class Handler {
     // to reset.
     if (row_.epochs_done > 0 && !row_.trained) {
       ResetSummary(batch_, row_.job_id, started.start_epoch());
-      batch_.CountEpochs(row_.job_id, started.start_epoch() - row_.epochs_counted);
+      batch_.CountEpochs(row_, started.start_epoch() - row_.epochs_counted);
       DropCheckpointBeyond(batch_, row_.job_id, started.start_epoch());
     } else {
       row_.start_epoch = started.start_epoch();
@@ -331,7 +331,7 @@ void Refuse(Batch& batch, const AttemptEvent& event, AttemptRow& row, const Prob
                               .error = problem.message,
                               .now = event.now,
                               .jitter = event.jitter});
-  batch.attempts.erase(row_id);
+  batch.attempts.Forget(row_id);
 }
 
 }  // namespace
@@ -342,9 +342,7 @@ bool IsOf(const AttemptRow* row, std::uint64_t token,
 }
 
 AttemptRow* Batch::Load(std::int64_t attempt_id) {
-  if (const auto found = attempts.find(attempt_id); found != attempts.end()) {
-    return &found->second;
-  }
+  if (AttemptRow* known = attempts.Use(attempt_id)) return known;
   Query query = db.Run(
       "SELECT a.token, a.last_sequence, a.job_id, a.device, a.analyses_json, a.start_epoch, "
       "a.outcome IS NULL, j.epochs, j.epochs_done, j.best_test_correct, j.best_test_total, "
@@ -371,7 +369,7 @@ AttemptRow* Batch::Load(std::int64_t attempt_id) {
     row.best_total = query.Int(10);
   }
   row.execution = ReadExecution(query, 12);
-  return &attempts.emplace(attempt_id, std::move(row)).first->second;
+  return &attempts.Add(std::move(row));
 }
 
 void Batch::Flush(AttemptRow& row) {
@@ -395,7 +393,7 @@ void Batch::Flush(AttemptRow& row) {
   } else if (row.wall_seconds) {
     db.Execute("UPDATE jobs SET wall_seconds = ? WHERE job_id = ?", *row.wall_seconds, row.job_id);
   }
-  CountEpochs(row.job_id, row.epochs_done - row.epochs_counted);
+  CountEpochs(row, row.epochs_done - row.epochs_counted);
   row.epochs_counted = row.epochs_done;
   row.sequence_dirty = false;
   row.last.reset();
@@ -403,8 +401,12 @@ void Batch::Flush(AttemptRow& row) {
 }
 
 void Batch::FlushAll() {
-  for (auto& [id, row] : attempts) Flush(row);
-  attempts.clear();
+  attempts.ForEachUsed([this](AttemptRow& row) { Flush(row); });
+}
+
+void Batch::ForgetAll() {
+  FlushAll();
+  attempts.ForgetAll();
 }
 
 WriteResult Do(Batch& batch, const AttemptEvent& write) {
@@ -435,7 +437,7 @@ WriteResult Do(Batch& batch, const AttemptEvent& write) {
   // are outdated.
   if (event.has_finished()) return result;
   if (!row->start_epoch && event.has_started()) {
-    batch.attempts.erase(event.attempt_id());
+    batch.attempts.Forget(event.attempt_id());
     return result;
   }
   row->last_sequence = event.sequence();

@@ -32,9 +32,9 @@ void EndAttemptRow(Batch& batch, std::int64_t attempt_id, state::Outcome outcome
     kind = std::string(state::Name(job_event.error_kind));
   }
   if (!job_event.error.empty()) error = job_event.error;
-  if (const auto row = batch.attempts.find(attempt_id); row != batch.attempts.end()) {
-    batch.Flush(row->second);
-    batch.attempts.erase(row);
+  if (AttemptRow* row = batch.attempts.Use(attempt_id)) {
+    batch.Flush(*row);
+    batch.attempts.Forget(attempt_id);
   }
   batch.db.Execute(
       "UPDATE attempts SET outcome = ?, error_kind = ?, error = ?, ended_at = ?, "
@@ -60,9 +60,7 @@ bool WaitedForOthers(Batch& batch, std::int64_t job_id) {
   if (!attempt_id) return false;
   const std::int64_t from = *attempt_id - kMostTogether;
   const std::int64_t to = *attempt_id + kMostTogether;
-  for (auto& [id, row] : batch.attempts) {
-    if (id >= from && id <= to) batch.Flush(row);
-  }
+  batch.FlushAll();
   return batch.db
       .Run(
           "SELECT 1 FROM attempts AS a JOIN attempts AS o ON o.attempt_id BETWEEN ?2 AND ?3 "
@@ -183,10 +181,15 @@ void Batch::CountMove(std::int64_t job_id, JobState from, JobState to, bool trai
   }
 }
 
-void Batch::CountEpochs(std::int64_t job_id, std::int64_t more) {
+void Batch::CountEpochs(AttemptRow& row, std::int64_t more) {
   if (more == 0) return;
-  Query sweeps = db.Run("SELECT sweep_id FROM sweep_jobs WHERE job_id = ? AND claimed = 1", job_id);
-  while (sweeps.Step()) counts[sweeps.Int(0)].epochs_done += more;
+  if (!row.sweeps) {
+    row.sweeps.emplace();
+    Query sweeps =
+        db.Run("SELECT sweep_id FROM sweep_jobs WHERE job_id = ? AND claimed = 1", row.job_id);
+    while (sweeps.Step()) row.sweeps->push_back(sweeps.Int(0));
+  }
+  for (const std::int64_t sweep_id : *row.sweeps) counts[sweep_id].epochs_done += more;
 }
 
 void Batch::StoreCounts() {

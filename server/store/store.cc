@@ -30,9 +30,9 @@ void FinishSweeps(Batch& batch, const OpenJobs& before) {
   }
 }
 
-// Whether a write changes attempts through the batch's rows only, or leaves the attempts of these
-// rows alone. CreateAttempt leaves them alone: its job is queued, but the rows belong to open
-// attempts. A write that ends an attempt stores the attempt's row first.
+// Whether a write changes attempts through AttemptRows only, or leaves the attempts of these rows
+// alone. CreateAttempt leaves them alone: its job is queued, so its rows are of attempts that have
+// ended. A write that ends an attempt stores the attempt's row first.
 template <typename T>
 constexpr bool kKeepsRows = std::is_same_v<T, AttemptEvent> || std::is_same_v<T, AppendLog> ||
                             std::is_same_v<T, CreateAttempt> || std::is_same_v<T, WorkerSeen>;
@@ -40,7 +40,7 @@ constexpr bool kKeepsRows = std::is_same_v<T, AttemptEvent> || std::is_same_v<T,
 WriteResult DoOne(Batch& batch, const Write& write) {
   return std::visit(
       [&batch](const auto& value) -> WriteResult {
-        if constexpr (!kKeepsRows<std::decay_t<decltype(value)>>) batch.FlushAll();
+        if constexpr (!kKeepsRows<std::decay_t<decltype(value)>>) batch.ForgetAll();
         return Do(batch, value);
       },
       write);
@@ -99,6 +99,7 @@ Store::Store(const std::string& path, std::unique_ptr<Database> database,
     : path_(path),
       database_(std::move(database)),
       options_(options),
+      attempts_(std::make_unique<AttemptRows>()),
       staging_(*database_, options.staging) {}
 Store::~Store() = default;
 
@@ -122,7 +123,7 @@ absl::Status Store::LoadOpenJobs() {
 }
 
 std::vector<WriteResult> Store::ApplyOnce(std::span<const Write> writes) {
-  Batch batch(*database_, staging_, options_, open_jobs_, facts_);
+  Batch batch(*database_, staging_, options_, open_jobs_, *attempts_, facts_);
   SQLite::Transaction transaction(database_->connection(), SQLite::TransactionBehavior::IMMEDIATE);
   staging_.Begin();
   std::vector<WriteResult> results;
@@ -132,6 +133,7 @@ std::vector<WriteResult> Store::ApplyOnce(std::span<const Write> writes) {
     batch.refused = std::visit(IsRefused{}, results.back());
   }
   batch.FlushAll();
+  attempts_->Bound();
   FinishSweeps(batch, open_jobs_);
   batch.StoreCounts();
   staging_.End();
@@ -149,6 +151,12 @@ std::vector<WriteResult> Store::ApplyOnce(std::span<const Write> writes) {
   return results;
 }
 
+// What is known in memory may be of the transaction that is gone.
+void Store::RolledBack() {
+  staging_.RolledBack();
+  attempts_->ForgetAll();
+}
+
 absl::StatusOr<std::vector<ApplyResult>> Store::ApplyOneByOne(std::span<const Write> writes) {
   std::vector<ApplyResult> results;
   results.reserve(writes.size());
@@ -162,7 +170,7 @@ absl::StatusOr<std::vector<ApplyResult>> Store::ApplyOneByOne(std::span<const Wr
         results.emplace_back(std::move(result));
       }
     } catch (const SQLite::Exception& error) {
-      staging_.RolledBack();
+      RolledBack();
       if (IsOfTheFile(error)) {
         const absl::Status status = ToStatus(error, "cannot write to the database");
         if (results.empty()) return status;
@@ -188,7 +196,7 @@ absl::StatusOr<std::vector<ApplyResult>> Store::Apply(std::span<const Write> wri
     return std::vector<ApplyResult>(std::make_move_iterator(results.begin()),
                                     std::make_move_iterator(results.end()));
   } catch (const SQLite::Exception& error) {
-    staging_.RolledBack();
+    RolledBack();
     if (IsOfTheFile(error)) return ToStatus(error, "cannot write to the database");
     return ApplyOneByOne(writes);  // the others must not be affected
   }

@@ -23,6 +23,7 @@
 
 namespace pelab::store {
 
+class AttemptRows;
 class Database;
 
 struct StoreOptions {
@@ -118,6 +119,7 @@ class Store {
  private:
   Store(const std::string& path, std::unique_ptr<Database> database, const StoreOptions& options);
   absl::Status LoadOpenJobs();
+  void RolledBack();
   std::vector<WriteResult> ApplyOnce(std::span<const Write> writes);
   absl::StatusOr<std::vector<ApplyResult>> ApplyOneByOne(std::span<const Write> writes);
 
@@ -125,6 +127,7 @@ class Store {
   std::unique_ptr<Database> database_;
   StoreOptions options_;
   OpenJobs open_jobs_;
+  std::unique_ptr<AttemptRows> attempts_;
   FactsCache facts_;
   EpochStaging staging_;
   std::optional<Checkpointer> checkpointer_;  // exists from the first BeginCheckpoint on

@@ -125,6 +125,29 @@ TEST_P(FencingTest, TheAcceptedLineHasEveryEpochOnceOverRestartedAttempts) {
   EXPECT_EQ(Text("SELECT count(*) FROM stored_epochs"), "4");  // nothing was deleted
 }
 
+TEST_P(FencingTest, ASweepThatClaimsARunningJobCountsItsFurtherEpochs) {
+  Submit("a", {Cell(0, "k0")});
+  Attempt attempt = Assign(1);
+  Train(attempt, 0, 1);
+  Submit("b", {Cell(0, "k0")});
+  EXPECT_EQ(Text("SELECT epochs_done FROM v_sweeps ORDER BY sweep_id"), "1 1");
+  Event(attempt.Next(MakeEpoch(1)));
+  EXPECT_EQ(Text("SELECT epochs_done FROM v_sweeps ORDER BY sweep_id"), "2 2");
+}
+
+TEST_P(FencingTest, AnAttemptGoesOnAfterOthersHaveEnded) {
+  Submit("a", {Cell(0, "k0"), Cell(1, "k1")});
+  Attempt first = Assign(1, 1);
+  Attempt second = Assign(2, 2);
+  Train(first, 0, 1);
+  Train(second, 0, 2);
+  Do<EventStored>(EndAttempt{first.id, state::Event::kLose, "", 3000});
+  EXPECT_EQ(Event(first.Next(MakeEpoch(1))).status, EventStored::kSuperseded);
+  EXPECT_EQ(Event(second.Next(MakeEpoch(2))).status, EventStored::kStored);
+  EXPECT_EQ(Text("SELECT epochs_done FROM jobs ORDER BY job_id"), "1 3");
+  EXPECT_EQ(Text("SELECT last_sequence FROM attempts ORDER BY attempt_id"), "2 4");
+}
+
 TEST_P(FencingTest, AStartFromScratchHidesWhatWasThere) {
   Submit("a", {Cell(0, "k0")});
   Attempt first = Assign(1, 1);

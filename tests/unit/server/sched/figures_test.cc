@@ -81,6 +81,15 @@ TEST_F(FiguresTest, NoTwoWorkersHaveTheSameName) {
               ElementsAre("gpu1 (aaaaaaaa-1)", "gpu1 (aaaaaaaa-2)", "gpu1 (bbbbbbbb)", "gpu2"));
 }
 
+TEST_F(FiguresTest, AWorkerThatComesBackUnderAnotherNameFreesItsFirst) {
+  Connect("aaaaaaaa-1", 1, {}, "{}", "gpu1");
+  Connect("bbbbbbbb-1", 1, {}, "{}", "gpu1");
+  Connect("bbbbbbbb-1", 1, {}, "{}", "gpu2");
+  std::vector<std::string> names;
+  for (const auto& worker : scheduler_->Figures().workers) names.push_back(worker.name);
+  EXPECT_THAT(names, ElementsAre("gpu1", "gpu2"));
+}
+
 TEST_F(FiguresTest, AWorkerThatLeftIsThereAsLongAsItHasAttempts) {
   Submit("s", 1);
   const auto link = Connect("w", 1);
