@@ -12,7 +12,7 @@ namespace pelab::client::limits {
 
 // Calls to a coordinator.
 inline constexpr absl::Duration kConnect = absl::Seconds(5);        // until it answers at all
-inline constexpr absl::Duration kConnectBeside = absl::Seconds(2);  // if `run` joins it
+inline constexpr absl::Duration kConnectBeside = absl::Seconds(2);  // for `run`, if it runs already
 inline constexpr std::chrono::seconds kCall{30};                    // until a call has its answer
 // between two tries while the principal makes too many calls
 inline constexpr std::chrono::milliseconds kAfterTooManyCalls{250};
@@ -30,8 +30,8 @@ inline constexpr absl::Duration kStartStep = absl::Milliseconds(250);  // one at
 inline constexpr absl::Duration kStartPoll = absl::Milliseconds(50);   // between looks at the lock
 // between looks at the sweep, the workers or the round
 inline constexpr absl::Duration kRunPoll = absl::Milliseconds(50);
-// How long each of them may take to end before it is killed. The sum is below 5 s, because Ctrl-C
-// must end everything within 5 s.
+// How long the worker and the coordinator may take to end before they are killed. The sum is below
+// 5 s, because Ctrl-C must end everything within 5 s.
 inline constexpr absl::Duration kWorkerGrace = absl::Seconds(3);
 inline constexpr absl::Duration kServerGrace = absl::Milliseconds(1500);
 inline constexpr int kJoins = 20;                     // tries to go on after a coordinator was lost
@@ -42,18 +42,19 @@ inline constexpr std::size_t kQuotedLogBytes = 4096;  // bytes read for these li
 inline constexpr std::size_t kSocketParentBytes = 60;
 
 // `pelab import`.
-inline constexpr std::size_t kImportKeys = 200;        // keys in one request
-inline constexpr int kImportEpochs = 5000;             // epochs in one message: at most 400 KB
-inline constexpr int kImportCells = 2000;              // cells in one message
-inline constexpr std::uint64_t kImportWords = 100;     // jobs between two lines of progress
-inline constexpr std::size_t kJobFileBytes = 1 << 20;  // the job of a recorded run
-inline constexpr std::size_t kRunBytes = 256 << 20;    // the lines of a recorded run
+inline constexpr std::size_t kImportKeys = 200;            // keys in one request
+inline constexpr int kImportEpochs = 5000;                 // epochs in one message: at most 400 KB
+inline constexpr int kImportCells = 2000;                  // cells in one message
+inline constexpr std::uint64_t kImportProgressJobs = 100;  // jobs between two lines of progress
+inline constexpr std::size_t kJobFileBytes = 1 << 20;      // the job of a recorded run
+inline constexpr std::size_t kRunBytes = 256 << 20;        // the lines of a recorded run
 
 // `pelab export`.
 inline constexpr std::size_t kExportJobs = 100;   // jobs whose matrices are held at once
 inline constexpr std::size_t kExportRows = 1000;  // rows of jobs.csv that are written at once
 inline constexpr std::size_t kExportNamed = 40;   // unfinished jobs that its README.md lists
-inline constexpr std::uint64_t kExportWords = 1'000'000;  // rows between two lines of progress
+inline constexpr std::uint64_t kExportProgressRows =
+    1'000'000;  // rows between two lines of progress
 
 // Waiting and progress on a terminal.
 inline constexpr absl::Duration kAnalysisPoll = absl::Milliseconds(200);

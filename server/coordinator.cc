@@ -88,7 +88,8 @@ bool CanIdentifyAll(const CoordinatorOptions& options) {
 absl::StatusOr<std::shared_ptr<rpc::TokenFile>> SharedToken(const CoordinatorOptions& options) {
   if (options.admit_everybody || options.security.token_file.empty()) return nullptr;
   spdlog::warn(
-      "whoever has the token of {} is an operator; `pelab admin principal add` gives each person "
+      "everybody who has the token of {} is an operator; `pelab admin principal add` gives each "
+      "person "
       "and each worker a token of their own",
       options.security.token_file);
   return rpc::TokenFile::Open(options.security.token_file);

@@ -230,7 +230,7 @@ std::optional<int> ParseCommandLine(int argc, char** argv, ServerOptions& option
       ->type_name("FILE");
   rpc::AddTraceFlag(app, &options.coordinator.trace_file);
   app.add_flag("--admit-everybody", options.coordinator.admit_everybody,
-               "only with Unix sockets: whoever can open the socket may do everything, whatever "
+               "only with Unix sockets: everybody who can open it may do everything, whatever "
                "principals the database has");
   app.add_option("--parent-fd", options.parent_fd,
                  "end when this inherited descriptor reaches its end")

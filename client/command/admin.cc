@@ -27,11 +27,10 @@ absl::StatusOr<int> WhoAmI(const Context& context) {
            },
        .text =
            [&] {
-             return known
-                        ? PrincipalText(answer.principal(), now, context.style)
-                        : Concat(
-                              render::Escape(coordinator->Description()),
-                              " asks nobody who they are: whoever reaches it may do everything\n");
+             return known ? PrincipalText(answer.principal(), now, context.style)
+                          : Concat(render::Escape(coordinator->Description()),
+                                   " asks nobody who they are: everybody who reaches it may do "
+                                   "everything\n");
            },
        .columns = PrincipalColumns(),
        .csv = [&] { return known ? render::Json::array({principal}) : render::Json::array(); }});

@@ -51,7 +51,7 @@ absl::StatusOr<int> InitAuthority(const Context& context, const CaOptions& optio
       context, made,
       Concat("made the authority ", render::Escape(options.authority_name), ", ", UntilText(made),
              "\n", made.certificate_file, ": for everybody who is to trust it\n", made.key_file,
-             ": whoever has this file can be any worker, person or server\n"));
+             ": a person who has this file can be any worker, person or server\n"));
 }
 
 // What to do with a certificate.

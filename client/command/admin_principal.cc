@@ -94,22 +94,22 @@ absl::StatusOr<int> ListPrincipals(const Context& context) {
   PELAB_ASSIGN_OR_RETURN(const v1::ListPrincipalsResponse answer, coordinator->ListPrincipals());
   const std::vector<v1::Principal> all(answer.principals().begin(), answer.principals().end());
   const absl::Time now = absl::Now();
-  return Put(context, {.json =
-                           [&] {
-                             render::Json rows = render::Json::array();
-                             for (const v1::Principal& one : all)
-                               rows.push_back(PrincipalJson(one, now));
-                             return render::Json{{"principals", rows}};
-                           },
-                       .text =
-                           [&] {
-                             return all.empty()
-                                        ? "no principals: whoever reaches the coordinator may do "
-                                          "everything\n"
-                                        : PrincipalTable(all, now, context.style);
-                           },
-                       .rows = "principals",
-                       .columns = PrincipalColumns()});
+  return Put(context,
+             {.json =
+                  [&] {
+                    render::Json rows = render::Json::array();
+                    for (const v1::Principal& one : all) rows.push_back(PrincipalJson(one, now));
+                    return render::Json{{"principals", rows}};
+                  },
+              .text =
+                  [&] {
+                    return all.empty()
+                               ? "no principals: everybody who reaches the coordinator may do "
+                                 "everything\n"
+                               : PrincipalTable(all, now, context.style);
+                  },
+              .rows = "principals",
+              .columns = PrincipalColumns()});
 }
 
 absl::StatusOr<int> ShowPrincipal(const Context& context, const PrincipalOptions& options) {

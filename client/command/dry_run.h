@@ -7,9 +7,10 @@
 
 namespace pelab::client {
 
-// Expands the sweep in this process. Asks a coordinator which jobs are stored already. If none is
-// found and --server names none, reads the database file, if it exists. Warns if the sweep's name
-// has another document or other overrides, because a submission would then be refused.
+// Expands the sweep in this process, and asks the coordinator which jobs are stored. If no
+// coordinator is found and --server is not given, reads the database file instead, if it exists and
+// --fresh is not given. Without --fresh and --new, warns if a sweep of this name has another
+// document or other overrides, because a submission would be refused. Returns the exit status.
 absl::StatusOr<int> DryRun(const Context& context, const Document& document,
                            const SubmitOptions& submit);
 

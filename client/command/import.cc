@@ -48,7 +48,7 @@ absl::StatusOr<ImportReport> PreviewFile(const std::string& database, Importer& 
 absl::StatusOr<ImportReport> Import(const Context& context, const ImportOptions& options,
                                     Importer& importer) {
   const auto progress = [&context](std::uint64_t done, std::uint64_t all) {
-    if (done % limits::kImportWords == 0) {
+    if (done % limits::kImportProgressJobs == 0) {
       context.err(Concat("pelab: ", done, " of ", all, " jobs\n"));
     }
   };

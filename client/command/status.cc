@@ -71,7 +71,7 @@ std::string RunningTable(const results::JobList& jobs, const render::Style& styl
     if (job.state() != v1::JOB_STATE_RUNNING) continue;
     const std::string mark = job.trained() ? "" : "~";
     table.AddRow({Concat(job.job_id()), JobLabel(job, varying.LabelOf(i)),
-                  job.trained() ? "analysing" : Concat(job.epochs_done(), "/", job.epochs()),
+                  job.trained() ? "analyzing" : Concat(job.epochs_done(), "/", job.epochs()),
                   job.has_test_accuracy() ? mark + render::Fixed(job.test_accuracy(), 4) : "-"});
   }
   return table.empty() ? "" : Concat("\n", table.Render(style));

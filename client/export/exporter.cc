@@ -196,7 +196,7 @@ class Exporter {
         ++rows;
       }
       folder_.CountRows(rows);
-      if ((written + rows) / limits::kExportWords != written / limits::kExportWords) {
+      if ((written + rows) / limits::kExportProgressRows != written / limits::kExportProgressRows) {
         progress_(Concat("curves.csv: ", written + rows, " rows so far"));
       }
       written += rows;

@@ -11,9 +11,10 @@
 namespace pelab::client {
 
 // Reads the runs below `folder`: each folder with the files job.json and events.jsonl. A job is
-// finished if the last call of the trainer ended with `done`. The jobs belong to no sweep. Check
-// is UNIMPLEMENTED. NOT_FOUND if there is no run. INVALID_ARGUMENT, "FILE:LINE: why", if a line
-// cannot be, or cannot follow the earlier ones.
+// finished if the last call of the trainer ended with `done`. The jobs belong to no sweep. The
+// reader's Check returns UNIMPLEMENTED. NOT_FOUND if there is no run. INVALID_ARGUMENT if a trainer
+// never writes such a line, or not after the lines before it ("FILE:LINE: why"), or if job.json is
+// wrong ("FILE: why").
 absl::StatusOr<std::unique_ptr<db::ImportReader>> OpenRecordedRuns(const std::string& folder);
 
 }  // namespace pelab::client

@@ -19,8 +19,7 @@ using own_files::OwnFile;
 // Reads each file that an item {name: own, file: …} of the document names. Paths are relative to
 // the document. Adds what the files declare to `overrides` (experiment::kFileOverride), so that the
 // document can be checked without them. Says nothing about items that it cannot read: the check of
-// the document does. INVALID_ARGUMENT or NOT_FOUND with the place in the document if a file is
-// missing or wrong.
+// the document does. A missing or wrong file is INVALID_ARGUMENT, with its place in the document.
 absl::StatusOr<std::vector<OwnFile>> ReadOwnFiles(
     const std::string& document, const std::string& file_name,
     google::protobuf::RepeatedPtrField<v1::Override>* overrides);
@@ -31,12 +30,13 @@ absl::StatusOr<std::vector<OwnFile>> ReadOwnFilesOf(
     const experiment::YamlNode& sweep, const std::string& prefix, const std::string& file_name,
     google::protobuf::RepeatedPtrField<v1::Override>* overrides);
 
-// The path of the file whose declaration the override is; empty for one that --set gave.
+// If the override is what a file declares: the file's path, as the document has it. Otherwise (an
+// override of --set) empty.
 std::string FileOfOverride(const v1::Override& override);
 
-// The document with other paths, where items name files of own encodings and data. Everything else
-// stays as it is written, unless a path is written in a way that cannot be replaced in its place:
-// then the whole document is written anew, as JSON.
+// Returns the document with the paths of files of own encodings and data replaced: `names` has the
+// new path for each old one. Everything else stays as it is written. If a path is written in a way
+// that cannot be replaced in its place, the whole document is written anew, as JSON.
 std::string RenameOwnFiles(const std::string& document,
                            const std::map<std::string, std::string>& names);
 

@@ -17,7 +17,7 @@ absl::StatusOr<std::int64_t> ParseExpiry(const std::string& text, absl::Time now
 // "2026-11-01T08:00:00Z"). Unix time in milliseconds.
 absl::StatusOr<std::int64_t> ParseSince(const std::string& text, absl::Time now);
 
-// --budget: "3h", "90m", or "0" for nothing.
+// --budget: "3h" or "90m". "0" is a budget of zero, which begins no round.
 absl::StatusOr<absl::Duration> ParseBudget(const std::string& text);
 
 // --until: a time of day, "23:00", the next one after `now` in `zone`; or a time in UTC,

@@ -91,7 +91,7 @@ class ProgressLine {
   }
   void Update(std::uint64_t done, std::uint64_t total, std::uint64_t running,
               const std::string& waiting) {
-    std::string line = Concat("analysing: ", done, "/", total, " jobs");
+    std::string line = Concat("analyzing: ", done, "/", total, " jobs");
     if (running > 0) line += Concat(", ", running, " running");
     if (running == 0 && !waiting.empty()) line += "; waiting: " + render::Escape(waiting);
     if (line == last_) return;

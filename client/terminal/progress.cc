@@ -68,7 +68,7 @@ void ProgressView::Draw(const ProgressState& state, std::optional<double> eta) {
     const std::string accuracy =
         job.epochs_done > 0 ? "  test accuracy " + Fixed(job.test_accuracy, 4) : "";
     const std::string doing =
-        job.analysing ? "analysing" : Concat("epoch ", job.epochs_done, "/", job.epochs);
+        job.analysing ? "analyzing" : Concat("epoch ", job.epochs_done, "/", job.epochs);
     lines.push_back(Truncate(Concat("  ", PadRight(Escape(job.label), 28), "  ", doing, accuracy,
                                     "  ", Escape(job.where)),
                              style_.width - 1));

@@ -1,6 +1,6 @@
 // The chain of the audit table: each row's hash covers the row and the hash before it. So nobody
 // can change, add or remove a row in the middle unseen. Rows at the end can be removed unseen;
-// whoever needs more keeps the newest hash elsewhere. Pure.
+// to notice that too, keep the newest hash elsewhere. Pure.
 #pragma once
 
 #include <string>

@@ -32,7 +32,7 @@ std::string EvenHeadSize(const Values& values) {
   // If the heads do not divide the width, another constraint (heads-divide-width) reports it.
   if (!RotatesHeads(job) || width % heads != 0 || width % (2 * heads) == 0) return "";
   return "an even multiple of " + job.Named("model.heads") + ": " + job.pe() +
-         " turns pairs of channels";
+         " rotates pairs of channels";
 }
 
 std::string EvenWidth(const Values& values) {

@@ -27,7 +27,7 @@ Value HeadSize(const Values& values) {
 Field Base(std::string_view owner, std::string_view help) {
   return RealField("pe.base", owner, {1, 1e12, true, false}, Always(10000.0), "", help);
 }
-constexpr std::string_view kHeadBase = "pair t of a head turns by base^(-2t/head size) per token";
+constexpr std::string_view kHeadBase = "pair t of a head rotates by base^(-2t/head size) per token";
 
 // Vectors added to the input, and biases or vectors added to the attention logits.
 std::vector<Field> AddedFields() {
@@ -97,7 +97,7 @@ std::vector<Field> RotationFields() {
 
 std::vector<Field> LatentFields() {
   return {
-      Base("mla", "pair t of the rotary channels turns by base^(-2t/pe.rotary) per token"),
+      Base("mla", "pair t of the rotary channels rotates by base^(-2t/pe.rotary) per token"),
       Derived(IntField("pe.latent", "mla", 1, 8192, {}, "",
                        "width of the latents of queries and of keys and values; half of "
                        "model.d_model by default"),

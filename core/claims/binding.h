@@ -1,5 +1,5 @@
-// Finds the cells of a sweep that a sheet's claims are about, and the sides on which their values
-// must lie. Pure functions: thread-safe.
+// Finds the configurations of a sweep that each claim of a sheet compares, and the limits with
+// which the claim compares the values of a seed. Pure functions: thread-safe.
 #pragma once
 
 #include <cstddef>
@@ -29,7 +29,8 @@ struct Side {
   double limit = 0;
 };
 
-// A claim under one combination of the values of its `each`.
+// A claim, or, if it has the key `each`, the claim for one combination of the values of the fields
+// that `each` lists.
 struct BoundClaim {
   std::size_t claim = 0;          // in Sheet::claims
   std::string id;                 // "rope-above-nope", with `each` "rope-above-nope[clean]"

@@ -13,7 +13,7 @@
 
 namespace pelab::claims {
 
-// One seed of which all the claim's cells are complete.
+// One seed for which every cell of the claim is complete.
 struct SeedEvidence {
   std::int64_t seed = 0;
   bool eligible = true;

@@ -118,8 +118,8 @@ const Ablation* Choose(const std::vector<Ablation>& ablations, const experiment:
   return best == ablations.end() ? nullptr : &*best;
 }
 
-// Whether a trained job is still being analysed, so that a better analysis may be on its way.
-bool IsAnalysed(const v1::JobRow& row) {
+// Whether a trained job is still being analyzed, so that a better analysis may be on its way.
+bool IsAnalyzed(const v1::JobRow& row) {
   return row.state() == v1::JOB_STATE_QUEUED || row.state() == v1::JOB_STATE_ASSIGNED ||
          row.state() == v1::JOB_STATE_RUNNING;
 }
@@ -230,12 +230,12 @@ class Builder {
     }
     const auto stored = ablations_.find(row.job_id());
     const Ablation* ablation = stored == ablations_.end() ? nullptr : Choose(stored->second, cell);
-    if (ablation != nullptr && (IsBest(Fit(*ablation, cell)) || !IsAnalysed(row))) {
+    if (ablation != nullptr && (IsBest(Fit(*ablation, cell)) || !IsAnalyzed(row))) {
       outcome.analyses.insert(kHeadAblation);
     }
     for (const auto& [name, of_jobs] : analyses_) {
       const v1::AnalysisRow* analysis = ChosenOf(name, row, cell);
-      if (analysis != nullptr && (IsBest(Fit(*analysis, cell)) || !IsAnalysed(row))) {
+      if (analysis != nullptr && (IsBest(Fit(*analysis, cell)) || !IsAnalyzed(row))) {
         outcome.analyses.emplace(name);
       }
     }

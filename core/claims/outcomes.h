@@ -71,7 +71,7 @@ struct StoredRows {
   std::vector<v1::AttemptRow> attempts;                      // of failed jobs, or of all
   // Analyses other than head ablations, by name; of those that the sheet's metrics need.
   std::map<std::string_view, std::vector<v1::AnalysisRow>> analyses;
-  std::set<std::int64_t> without_weights;  // trained jobs that cannot be analysed any more
+  std::set<std::int64_t> without_weights;  // trained jobs that cannot be analyzed any more
 };
 
 class SlotTimes {

@@ -1,4 +1,4 @@
-// The rules that the content of an event must meet, whoever sends it: a trainer, a worker or an
+// The rules that the content of an event must meet, from any sender: a trainer, a worker or an
 // import. job_facts.h has the rules that follow from the job's spec. The store itself checks
 // whether an event fits its attempt (the due epoch, the job's length). Pure functions; thread-safe.
 #pragma once

@@ -80,7 +80,7 @@ std::string ReadRanges(std::string_view text, const std::function<void(SeedSet::
   return "";
 }
 
-// "5..9,12", with neighbours as one range.
+// "5..9,12", with neighbors as one range.
 std::string ToText(const SeedSet& set) {
   std::vector<SeedSet::Range> joined;
   for (const SeedSet::Range& range : set.ranges()) {

@@ -38,7 +38,8 @@ class TokenFile {
 
   bool Is(std::string_view given);
   std::string Current();
-  // How often the token has changed. What was opened with an earlier token ends with it.
+  // How often the token has changed. Calls and sessions opened with an earlier token
+  // end.
   std::uint64_t Version();
 
  private:

@@ -10,14 +10,14 @@ struct ShareLimits {
   double high = 1;
 };
 
-// Limits of the unknown share of successes, for observations in the order in which they came. They
-// are valid whenever one looks: the probability that they ever exclude the share is at most
+// Limits of the unknown share of successes after k successes in n observations. They may be
+// computed after every observation: the probability that they ever exclude the share is at most
 // 1 - confidence. A share p is excluded if the likelihood ratio of a uniform mixture of all shares
 // against it (Robbins, Annals of Mathematical Statistics 41, 1970),
 //
 //   B(k + 1, n - k + 1) / (p^k (1 - p)^(n - k)),
 //
-// is at least 1 / (1 - confidence). 0 to 1 if there are no observations.
+// is at least 1 / (1 - confidence). The limits are 0 and 1 if there are no observations.
 ShareLimits ShareSequence(const SignCount& count, double confidence = 0.95);
 
 }  // namespace pelab::stats

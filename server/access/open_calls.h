@@ -43,8 +43,9 @@ class OpenCalls {
     const std::optional<std::string> principal_;
   };
 
-  // For grpc::ServerBuilder: makes a Stream for each call with a stream. Not for calls with two
-  // streams, of which each message would pay for it: their handlers make one themselves.
+  // For grpc::ServerBuilder: makes a Stream for each call with one stream. Calls with two
+  // streams are left out, because each of their messages would take longer: their handlers make a
+  // Stream themselves.
   std::unique_ptr<grpc::experimental::ServerInterceptorFactoryInterface> Factory();
 
   // How many streams the principal has open.

@@ -23,7 +23,7 @@ inline constexpr char kShared[] = "shared";
 // The principal of the coordinator's own pages, whose users --http-write admits.
 inline constexpr char kPages[] = "pages";
 
-// The proof that a call brings along of who makes it.
+// The proof of identity that a call carries.
 struct Proof {
   std::optional<std::string> token;    // without "Bearer "; nullopt: it has none
   std::vector<std::string> cert_uris;  // of the certificate that TLS has verified

@@ -1,5 +1,5 @@
 // Records calls that were refused, in the audit table: at most a few a second each, the others as
-// a number, so that whoever is refused cannot fill the disk.
+// a number, so that refused callers cannot fill the disk.
 #pragma once
 
 #include <cstdint>

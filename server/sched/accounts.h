@@ -28,8 +28,8 @@ class Account {
   // jobs for its share, or as many and got its last slot earlier. Without the second rule, one of
   // two principals might never get the only slot.
   bool ComesBefore(const Account& other) const;
-  // The limit because of which nothing may start, its use and who raises it, in words. Empty if
-  // jobs may start.
+  // The limit that keeps jobs from starting, its use and who raises it, in words. Empty if jobs
+  // may start.
   std::string WhyHeld() const;
   double gpu_seconds() const { return allowance_.gpu_seconds; }  // its budget; 0: none
   double GpuSecondsUsed() const { return ended_gpu_seconds_ + open_gpu_seconds_; }

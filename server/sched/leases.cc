@@ -1,5 +1,5 @@
 // How long the attempts of a silent worker are kept: heartbeats renew leases, and an attempt whose
-// lease has run out is lost. So is an attempt of which nothing was reported for a long time: its
+// lease has run out is lost. So is an attempt without a report for a long time: its
 // daemon is alive, but the part of it that runs trainers may hang. Time in which this process stood
 // still, or could store nothing, counts against nobody. The attempts of a worker that has ended, or
 // is said to be gone, end at once.

@@ -39,7 +39,7 @@ std::string WithoutAnalyses(const StoredSheet& sheet, const claims::Outcomes& ou
     }
   }
   if (jobs == 0) return "";
-  return absl::StrCat("; ", jobs, " of its jobs cannot be analysed, since no weights are stored");
+  return absl::StrCat("; ", jobs, " of its jobs cannot be analyzed, since no weights are stored");
 }
 
 std::int64_t PutAsideOf(const StoredSheet& sheet) {

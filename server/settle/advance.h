@@ -27,7 +27,7 @@
 
 namespace pelab::settle {
 
-// The one who asks.
+// The settings of the caller who asks for the next step.
 struct Asker {
   std::int64_t max_queued = 0;  // jobs of the sheet's owner that may wait; 0: no limit
   TraceContext trace;           // of the sheet's sweep, if this request makes it
@@ -53,8 +53,8 @@ struct Expansion {
 };
 
 // For one thread. Call Next, store the change that it returns, call Stored with the result, and so
-// on until Next returns an answer. An error ends the request. What was stored before it stays, and
-// the same request can be made again.
+// on until Next returns an answer. An error ends the request. Changes that were stored before it
+// stay, and the same request can be made again.
 class Advance {
  public:
   // `clock` and `sheets` must outlive it.

@@ -27,7 +27,7 @@ struct Principal {
 // Adds a principal.
 struct AddPrincipal {
   Principal principal;
-  // Somebody else can act as an operator: whoever has the token of --token-file.
+  // Somebody else can act as an operator, by the token of --token-file.
   bool other_operator = false;
 };
 // Changes what is set in `change`; with a token, also that.

@@ -105,7 +105,7 @@ WriteResult Do(Batch& batch, const DropSlice& write) {
   const std::optional<SweepRow> sweep = LoadSweep(batch.db, write.sweep_id);
   if (!sweep) return Cancelled{};
   Cancelled result{.found = true};
-  // The sweep is live again, so the jobs that were left to drop are wanted.
+  // The sweep is live again, so its remaining jobs must not be dropped.
   if (sweep->live()) return result;
   result.sweep_id = write.sweep_id;
   if (!sweep->drop_from) return result;

@@ -27,8 +27,8 @@ struct EpochStagingOptions {
   // should be staged, because a reader of one curve looks at all of them.
   std::size_t rows = 16384;
   int transactions = 256;
-  // While a move is under way, a transaction moves at least this many epochs and at least twice as
-  // many as it adds.
+  // During a move, End moves this many epochs, or twice as many as its transaction added if that is
+  // more. MoveOn moves `moved_when_idle`.
   std::size_t least_moved = 256;
   std::size_t moved_when_idle = 4096;
 };
@@ -72,8 +72,7 @@ class EpochStaging {
   bool known_ = false;
   Rows young_;
   std::size_t young_count_ = 0;
-  // Greater than every id that this process has used and than until_id, even after rows are
-  // deleted.
+  // The staged_id of the next epoch: greater than until_id_ and than every staged_id in the table.
   std::int64_t next_id_ = 1;
   int transactions_ = 0;      // since the last move began, counted while something is staged
   std::size_t appended_ = 0;  // in this transaction

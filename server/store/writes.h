@@ -297,8 +297,8 @@ struct WriteResult : WriteResultVariant {
   ~WriteResult();
 };
 
-// The jobs that the write queued and the attempts that it superseded, of which the scheduler has to
-// hear; null: none.
+// The jobs that the write queued and the attempts that it superseded, for the scheduler; null:
+// none.
 const SliceStored* JobsOf(const WriteResult& result);
 
 // Whether the write may change as many jobs as fit into a slice. It takes 20 to 30 ms then.

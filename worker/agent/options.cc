@@ -228,7 +228,7 @@ void AddFlags(CLI::App& app, AgentOptions* options, Raw* raw) {
   app.add_option(
          "--own-encodings", raw->own_encodings,
          "Whether to take jobs with encodings from TorchScript files. Their code comes from "
-         "whoever submits them and runs in this worker's trainers (off: such jobs wait for "
+         "the person who submits them and runs in this worker's trainers (off: such jobs wait for "
          "another worker)")
       ->type_name("on|off")
       ->check(CLI::IsMember({"on", "off"}))

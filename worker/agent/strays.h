@@ -27,8 +27,8 @@ absl::Status AdoptOrphans();
 // killed. Also reaps descendants that have ended, of any trainer. Thread-safe.
 std::size_t KillStrays(const std::string& trainer_id, absl::Duration patience);
 
-// The same for all processes of this host that trainers of this worker have left behind, whoever
-// their parents are. Call it while this worker runs no trainer: an earlier daemon may have been
+// The same for all processes of this host that trainers of this worker have left behind, with
+// any parent. Call it while this worker runs no trainer: an earlier daemon may have been
 // killed before its trainers ended.
 std::size_t KillStraysOfWorker(const std::string& worker_id, absl::Duration patience);
 

@@ -55,7 +55,7 @@ class Alibi(torch.nn.Module):
 
 
 class Rope(torch.nn.Module):
-    """Su et al. 2021: pair t of a head's channels turns by base^(-2t / head size) a token."""
+    """Su et al. 2021: pair t of a head's channels rotates by base^(-2t / head size) a token."""
 
     def __init__(self) -> None:
         super().__init__()

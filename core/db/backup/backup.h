@@ -57,8 +57,8 @@ class BackupWriter {
   // The file to pass to CopyDatabase; alternatively, AppendDatabase writes it piece by piece.
   const std::string& database_file() const { return partial_; }
 
-  // Says how many bytes AppendDatabase will get, and how many files will be named. Whatever exceeds
-  // an announced size is refused with DATA_LOSS, so that a source without end cannot fill the disk.
+  // Announces how many bytes AppendDatabase will get, and how many files will be named. Data beyond
+  // an announced size is refused with DATA_LOSS, so that an endless source cannot fill the disk.
   void Announce(std::uint64_t database_bytes, std::uint64_t files);
   absl::Status AppendDatabase(std::string_view piece);
 

@@ -124,7 +124,7 @@ export async function showWorkers(main) {
   document.title = 'Workers · pelab';
   const about = make(
     'p', 'muted', 'The bar of a worker is the share of its slots that has a job; that of a GPU how '
-                  + 'much of the time it was busy, whoever used it, when the worker last said.'
+                  + 'much of the time it was busy, with any program, when the worker last said.'
   );
   const list = make('div'),
         nothing = empty('No worker has ever connected. `pelab-worker --server ADDR` starts one.');

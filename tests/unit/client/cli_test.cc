@@ -189,11 +189,11 @@ TEST_F(CliTest, AStoredNameThatIsNoFileNameIsNoPath) {
   EXPECT_EQ(std::filesystem::file_size(outside), 9u);
 }
 
-TEST_F(CliTest, AJobThatIsAnalysedAgainKeepsItsResult) {
+TEST_F(CliTest, AJobThatIsAnalyzedAgainKeepsItsResult) {
   file_.Execute("UPDATE jobs SET state = 'running' WHERE job_id = 1");
   EXPECT_EQ(RunJson({"results", "quick"})["groups"][0]["n"], 2);
   EXPECT_THAT(Run({"jobs", "quick"}).out, HasSubstr("running (analysis)"));
-  EXPECT_THAT(Run({"status", "quick"}).out, HasSubstr("analysing"));
+  EXPECT_THAT(Run({"status", "quick"}).out, HasSubstr("analyzing"));
 }
 
 TEST_F(CliTest, DataNeverReachTheTerminalRaw) {

@@ -63,7 +63,7 @@ at::Tensor ToRotations(const std::vector<double>& values, std::int64_t length,
 void RequirePairs(const PeContext& context) {
   if (context.config.head_dim() % 2 == 0) return;
   throw TrainerError(ErrorKind::kBadSpec,
-                     context.job.pe + " turns pairs, but model.d_model / model.heads is " +
+                     context.job.pe + " rotates pairs, but model.d_model / model.heads is " +
                          std::to_string(context.config.head_dim()) + "; allowed: an even number");
 }
 

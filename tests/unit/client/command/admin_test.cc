@@ -196,7 +196,7 @@ TEST_F(AdminTest, DisablesAndEnables) {
 
 TEST_F(AdminTest, ListsInEveryForm) {
   EXPECT_EQ(Admin({"principal", "list"}).out,
-            "no principals: whoever reaches the coordinator may do everything\n");
+            "no principals: everybody who reaches the coordinator may do everything\n");
   AddMeAndAlice();
   EXPECT_THAT(Admin({"principal", "list"}).out, HasSubstr("alice  submitter  token  never"));
   const CliResult lines = Admin({"principal", "list", "--output", "jsonl"});
@@ -208,7 +208,7 @@ TEST_F(AdminTest, ListsInEveryForm) {
 TEST_F(AdminTest, WhoAmI) {
   EXPECT_EQ(Admin({"whoami"}).out,
             "the coordinator at " + service_->address() +
-                " asks nobody who they are: whoever reaches it may do everything\n");
+                " asks nobody who they are: everybody who reaches it may do everything\n");
   EXPECT_TRUE(AdminJson({"whoami"})["principal"].is_null());
   EXPECT_THAT(Admin({"whoami", "--output", "csv"}).out, HasSubstr("max_priority\r\n"));
   AddMeAndAlice();

@@ -30,14 +30,14 @@ TEST(BarTest, FillsWithTheFraction) {
   EXPECT_EQ(Bar(1.5, 4, {}), "[####]");
 }
 
-TEST(ProgressViewTest, AJobThatIsAnalysedHasNoEpoch) {
+TEST(ProgressViewTest, AJobThatIsAnalyzedHasNoEpoch) {
   ProgressState state = State(0, 60);
   state.running_jobs[0].analysing = true;
   std::string drawn;
   ProgressView view({.color = false, .width = 100}, /*redraw=*/true,
                     [&](const std::string& text) { drawn += text; });
   view.Update(0, state);
-  EXPECT_THAT(drawn, HasSubstr("rope distance seed 0          analysing  test accuracy 0.5000"));
+  EXPECT_THAT(drawn, HasSubstr("rope distance seed 0          analyzing  test accuracy 0.5000"));
   EXPECT_THAT(drawn, HasSubstr("nope counting seed 1          epoch 0/15"));
 }
 

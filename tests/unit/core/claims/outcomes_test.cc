@@ -211,7 +211,7 @@ TEST_F(OutcomesTest, EachProtocolHasItsOwnAblation) {
   EXPECT_EQ(outcomes.Of(1, 0).values.at("top_deeper"), 0);
 }
 
-// The job was analysed in another way, and is analysed in that of its protocol now.
+// The job was analyzed in another way, and is analyzed in that of its protocol now.
 TEST_F(OutcomesTest, ABetterAblationThatIsBeingMadeIsWaitedFor) {
   for (const std::int64_t job : {1, 2, 3}) {
     AddAblation(job, 10 * job, job == 3 ? "clean" : "authors", "test", 0);

@@ -171,7 +171,7 @@ TEST(CellsTest, MeansOverProtocolsSaySo) {
   EXPECT_THAT(table.mixed, ElementsAre("protocol"));
 }
 
-TEST(CellsTest, AJobThatIsAnalysedAgainKeepsItsResult) {
+TEST(CellsTest, AJobThatIsAnalyzedAgainKeepsItsResult) {
   v1::JobRow job = MakeJob(1, "rope", 0, v1::JOB_STATE_QUEUED, 0);
   job.set_test_accuracy(0.75);
   EXPECT_EQ(Build({job}).cells[0].summary.missing, 1);

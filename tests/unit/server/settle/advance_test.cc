@@ -342,7 +342,7 @@ claims:
   Advance advance = Request(1, false, "heads");
   Store(advance, NextChange(advance));
   const Change end = NextChange(advance);
-  EXPECT_THAT(end.act, HasSubstr("2 of its jobs cannot be analysed"));
+  EXPECT_THAT(end.act, HasSubstr("2 of its jobs cannot be analyzed"));
   const auto& claims = std::get<store::EndRound>(end.write).claims;
   ASSERT_EQ(claims.size(), 1u);
   EXPECT_EQ(claims[0].seeds(), 1);

@@ -405,7 +405,7 @@ TEST(OwnFile, WithAnOddHeadSizeAndAnglesIsRefused) {
   const OwnText text = {"def angles(self, length: int) -> Tensor:\n    return torch.zeros([1])\n",
                         {"angles"}};
   EXPECT_THAT(Refusal(files.Job("clean", text, {{"model.d_model", std::int64_t{14}}})),
-              HasSubstr("own turns pairs, but model.d_model / model.heads is 7"));
+              HasSubstr("own rotates pairs, but model.d_model / model.heads is 7"));
 }
 
 TEST(OwnFile, EveryMethodOfTheCatalogIsAHook) {
