@@ -22,6 +22,18 @@ from settle_case import CLAIMS, SWEEP, SettleCase, above, cell  # noqa: E402
 POPULATE = BIN.parent / "tests/pelab-populate"
 FEW = [above("rope-clearly", cell("rope"), cell("nope"), 0.9),
        above("rope-finite", cell("rope"), cell("nope", "1000"))]
+# Jobs of 0.2 s whose models learn something.
+LEARNS = """
+name: learns
+protocol: clean
+pe: [rope, nope]
+task: {name: distance, length: 8, vocabulary: 20, max_distance: 3, train_examples: 512,
+       test_examples: 256}
+seed: 0
+model: {d_model: 16, d_ff: 32, heads: 2, layers: 2, max_len: 8, dropout: 0}
+train: {epochs: 8, batch_size: 32, lr: 3e-3, schedule: constant, warmup_fraction: 0}
+analyses: [head_ablation, layer_ablation, cumulative_ablation]
+"""
 MADE_UP = """
 name: made-up
 protocol: [clean, published]
@@ -94,6 +106,27 @@ class Settle(SettleCase):
         missing = self.pelab_db("claims", "show", "no-such-sheet")
         self.assertEqual(missing.returncode, 2)
         self.assertIn('no sheet "no-such-sheet" is registered', missing.stderr)
+
+    def test_claims_about_layers_and_about_heads_that_are_gone(self):
+        self.write("learns.yaml", LEARNS)
+        rope = {"cell": "pe=rope", "low": 0.05, "high": 1}
+        always = {"eligible": {"above": 0, "by": 0}}
+        sheet = self.sheet([
+            {"id": "first-layer", "between": {"metric": "layer_drop(0)", **rope}},
+            {"id": "one-head", "between": {"metric": "greedy_accuracy(1)", **rope}},
+            # Also with models that are near chance, so that these metrics are undefined.
+            {"id": "all-heads", **always, "near": {
+                "metric": "greedy_accuracy(4)", "within": 0.2, "a": "pe=rope", "b": "pe=nope"}},
+            {"id": "nope-loses-less", **always, "above": {
+                "metric": "layer_drop(0)", "a": "pe=rope", "b": "pe=nope"}},
+            above("where-layers-matter", "pe=rope", "pe=nope", eligible={
+                "metric": "layer_drop(0)", "above": 0, "by": 0}),
+        ], sweep="learns.yaml", max_seeds=8)
+        self.ok(self.settle(sheet))
+        self.recount()
+        self.assertEqual(self.verdicts()["one-head"], "holds")
+        counted = dict(self.query("SELECT claim, max(n) FROM v_sheet_claims GROUP BY claim"))
+        self.assertGreater(min(counted.values()), 0, counted)
 
     def test_a_budget_ends_between_rounds_and_the_next_command_goes_on(self):
         sheet = self.sheet(FEW)

@@ -22,6 +22,8 @@ FUTILE = 0.05
 COLUMNS = {"pe", "task", "protocol", "pe_label", "seed"}
 INDICES = {"max_drop", "top_share", "top_ratio", "gini", "effective_heads", "deposits"}
 ABLATION = INDICES | {"deposit", "no_deposit", "top_deeper"}
+ANALYSES = {"layer_drop": "layer_ablation", "greedy_accuracy": "cumulative_ablation",
+            "split_accuracy": "split_accuracy"}
 
 
 # Statistics --------------------------------------------------------------------------------------
@@ -203,9 +205,7 @@ class Results:
         if row is None or row[3] is None:
             return math.nan
         analysis, correct, total, chance = row[:4]
-        right = correct / total
-        error = math.sqrt(right * (1 - right) / total)
-        if not right - chance >= 5 * error:
+        if not stands_out(correct, total, chance):
             return math.nan
         rows = self.db.execute("SELECT layer, deposit, top_layer, max_drop, top_share, top_ratio, "
                                "gini, effective_heads, deposits FROM v_deposits WHERE "
@@ -227,6 +227,33 @@ class Results:
             found = set(layers) <= having
         return float(found == (metric == "deposit"))
 
+    def analysis(self, name, seed, kind):
+        """The result of the analysis of this kind that the protocol asks for, if there is one."""
+        data = "all" if self.columns[name]["protocol"] == "published" else "test"
+        rows = [(json.loads(parameters), json.loads(result), number)
+                for parameters, result, number in self.db.execute(
+                    "SELECT parameters_json, result_json, analysis_id FROM v_analyses "
+                    "WHERE job_id = ? AND name = ?", (self.jobs[name][seed]["job"], kind))]
+        return max(rows, default=(None, None), key=lambda row: (
+            row[0].get("method", "zero") == "zero", row[0].get("data", data) == data,
+            row[1].get("total", 0), row[2]))[1]
+
+    def score(self, name, seed, metric):
+        """A metric of one of ANALYSES: "layer_drop(0)"."""
+        kind, argument = metric[:-1].split("(")
+        result = self.analysis(name, seed, ANALYSES[kind])
+        if result is None:
+            return math.nan
+        if kind == "split_accuracy":
+            return next((split["correct"] / split["total"] for split in result["splits"]
+                         if split["name"] == argument), math.nan)
+        counts = result["correct"] if kind == "layer_drop" else result["greedy"]["correct"]
+        at = int(argument) - (kind == "greedy_accuracy")
+        intact, total = result["intact_correct"], result["total"]
+        if at >= len(counts) or not stands_out(intact, total, result["chance"]):
+            return math.nan
+        return (intact - counts[at] if kind == "layer_drop" else counts[at]) / total
+
     def epochs_to(self, name, seed, accuracy):
         found = self.db.execute("SELECT min(epoch) FROM v_curves WHERE job_id = ? AND "
                                 "test_accuracy >= ?",
@@ -236,22 +263,39 @@ class Results:
     def value(self, name, seed, metric, layers=None):
         row = self.jobs[name][seed]
         if row["lost"]:
-            if metric in ABLATION:
+            if is_about_ablation(metric):
                 return math.nan
             if metric == "generalisation_gap":
                 return 1.0
             return math.inf if metric.startswith(("wall_", "epochs_to")) else 0.0
         if metric in ABLATION:
             return self.property(name, seed, metric, layers)
+        if metric.split("(")[0] in ANALYSES:
+            return self.score(name, seed, metric)
         if metric.startswith("epochs_to("):
             return self.epochs_to(name, seed, float(metric[len("epochs_to("):-1]))
         return row[metric]
 
-    def is_open(self, name, seed, ablation):
+    def is_open(self, name, seed, metrics):
         row = self.jobs.get(name, {}).get(seed)
         if row is None or not (row["done"] or row["lost"]):
             return True
-        return ablation and row["done"] and self.ablation(name, seed) is None
+        return row["done"] and any(self._lacks_analysis(name, seed, metric) for metric in metrics)
+
+    def _lacks_analysis(self, name, seed, metric):
+        if metric in ABLATION:
+            return self.ablation(name, seed) is None
+        kind = ANALYSES.get(metric.split("(")[0])
+        return kind is not None and self.analysis(name, seed, kind) is None
+
+
+def stands_out(correct, total, chance):
+    right = correct / total
+    return right > chance and right - chance >= 5 * math.sqrt(right * (1 - right) / total)
+
+
+def is_about_ablation(metric):
+    return metric in ABLATION or ANALYSES.get(metric.split("(")[0], "").endswith("_ablation")
 
 
 def text(value):
@@ -285,9 +329,10 @@ class Claim:
         body = document[self.kind]
         self.metric, self.layers = body["metric"], body.get("layers")
         self.results = results
-        self.about_ablation = self.metric in ABLATION
         self.eligible = document.get("eligible", {"above": "shortcut"}
-                                     if self.about_ablation else None)
+                                     if is_about_ablation(self.metric) else None)
+        self.metrics = {self.metric} | ({self.eligible.get("metric", "test_accuracy")}
+                                        if self.eligible else set())
 
         def one(cell):
             found = results.meeting(condition(cell)) & group
@@ -334,7 +379,7 @@ class Claim:
         """(seeds, eligible, log e of holds, log e of fails, counts of the sides, figures)."""
         used, count = [], 0
         for seed in seeds:
-            if any(self.results.is_open(cell, seed, self.about_ablation) for cell in self.cells):
+            if any(self.results.is_open(cell, seed, self.metrics) for cell in self.cells):
                 break
             count += 1
             if self.is_eligible(seed):
