@@ -59,6 +59,12 @@ std::string ProtocolOf(const v1::JobRow& job, const std::string& of_sweep,
   return IsProtocol(of_sweep) ? of_sweep : kFallbackProtocol;
 }
 
+// The protocol that the sweep's document names; of several, a list that is no protocol.
+std::string ProtocolOfDocument(const v1::Sweep& row) {
+  const auto sweep = rpc::ParseSweepDocument(row.document(), row.overrides());
+  return sweep.ok() ? sweep->protocol() : row.protocol();
+}
+
 void AddAnalyses(const std::vector<v1::Analysis>& analyses, v1::AnalyzeRequest& request) {
   for (const v1::Analysis& analysis : analyses) *request.add_analyses() = analysis;
 }
@@ -141,7 +147,7 @@ absl::StatusOr<AnalysisPlan> PlanAnalyses(DataSource& source, const std::string&
   std::string of_sweep;
   if (found.is_sweep) {
     PELAB_ASSIGN_OR_RETURN(const v1::Sweep row, source.Sweep(plan.filter.sweep()));
-    of_sweep = row.protocol();
+    of_sweep = ProtocolOfDocument(row);
   }
   PELAB_ASSIGN_OR_RETURN(plan.jobs, source.Jobs(plan.filter));
   if (plan.jobs.empty()) {

@@ -35,17 +35,17 @@ struct AnalysisPlan {
   std::string title;     // "job 12", "sweep quick"
   v1::JobFilter filter;  // the jobs
   results::JobList jobs;
-  // From the protocol that supplies the defaults to the analyses of its jobs.
+  // The analyses for each protocol that supplies defaults.
   std::map<std::string, std::vector<v1::Analysis>> by_protocol;
-  std::map<std::int64_t, std::string> protocol_of;  // from job to protocol
+  std::map<std::int64_t, std::string> protocol_of;  // by job: a key of by_protocol
   std::vector<v1::AnalyzeRequest> requests;
 
   const std::vector<v1::Analysis>& Of(std::int64_t job) const;
 };
 // Finds the jobs as FindTarget does (client/terminal/show.h) and resolves their analyses. NOT_FOUND
 // if the target has no jobs. Defaults come from words.protocol or, if it is empty, from the job's
-// protocol. A job with a custom protocol takes the protocol of the sweep if a sweep was named, else
-// `clean`.
+// protocol. A job with a custom protocol takes that of the sweep's document if a sweep was named
+// and has one protocol, else `clean`.
 absl::StatusOr<AnalysisPlan> PlanAnalyses(DataSource& source, const std::string& target,
                                           const std::string& sweep, const AnalysisWords& words);
 

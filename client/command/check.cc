@@ -255,7 +255,7 @@ absl::StatusOr<int> Run(const Context& context, const CheckCommandOptions& optio
   PELAB_RETURN_IF_ERROR(CheckRegularFile(options.file, "a file of an encoding or of data"));
   if (own_files::LooksLikeData(options.file)) {
     if (options.options.empty() && options.set.empty() && !options.declaration_only) {
-      const auto code = CheckData(context, options.file);
+      auto code = CheckData(context, options.file);
       const bool named_so =
           options.file.ends_with(".safetensors") || options.file.ends_with(".npz");
       if (code.ok() || named_so) return code;

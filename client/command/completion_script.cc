@@ -51,6 +51,7 @@ void BashPaths(const CLI::App& app, const std::string& path, std::string& out) {
   const auto subs = Subcommands(app);
   if (subs.empty()) return;
   std::vector<std::string> patterns;
+  patterns.reserve(subs.size());
   for (const CLI::App* sub : subs)
     patterns.push_back(Concat("\"", path, ":", sub->get_name(), "\""));
   out += Concat("      ", Join(patterns, "|"), ") path=\"", path, path.empty() ? "" : " ",

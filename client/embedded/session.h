@@ -29,9 +29,9 @@ struct WorkerOptions {
 // Adds --cpu-slots, --slots-per-device and --threads-per-slot.
 void AddWorkerFlags(CLI::App* app, WorkerOptions& options);
 
-// Construct and run a session while the process has a single thread. Ctrl-C and SIGTERM stop
-// everything within 5 s; a second signal kills everything at once. Unfinished jobs stay queued in
-// the database.
+// Construct and run a session while the process has a single thread. Ctrl-C and SIGTERM end this
+// command and the programs that it started within 5 s; a second signal kills them at once. A
+// coordinator that it joined goes on. Unfinished jobs stay queued in the database.
 class EmbeddedSession {
  public:
   EmbeddedSession(const Context& context, const WorkerOptions& worker);
@@ -42,9 +42,9 @@ class EmbeddedSession {
   absl::StatusOr<int> Run();
 
  protected:
-  // The command's own work; returns the exit status. Run calls it again with another coordinator if
-  // a joined coordinator ends, and with the same one if the connection to it was lost. So repeating
-  // its requests must be harmless.
+  // The command's own work; returns the exit status. If a joined coordinator ends, Run joins the
+  // next one or starts one, and calls Work again. If only the connection was lost, Run connects
+  // again and calls Work again. So repeating its requests must be harmless.
   virtual absl::StatusOr<int> Work(Coordinator& coordinator) = 0;
   // Messages after an interrupt. GoOnHint says how to continue later. JoinedHint is for a joined
   // coordinator, which continues without this command.

@@ -25,8 +25,9 @@ struct ModelFolder {
   std::vector<File> files;  // by name
 };
 
-// Writes the files to a temporary folder beside `out` and then renames them, so after an error no
-// file of an older export was changed. The errors are sentences:
+// Writes all files to a temporary folder beside `out` and then renames them. An error before that
+// leaves an older export as it was; an error of a rename may leave files of both. The errors are
+// sentences:
 // - NOT_FOUND: no such job, or the store lost one of its files; no directory that `out` could be in
 // - FAILED_PRECONDITION: the job is not trained, or its weights were not kept; no trainer for the
 //   data set

@@ -16,16 +16,17 @@ namespace pelab::client {
 
 using own_files::OwnFile;
 
-// Reads each file that an item {name: own, file: …} of the document names. Paths are relative to
-// the document. Adds what the files declare to `overrides` (experiment::kFileOverride), so that the
-// document can be checked without them. Says nothing about items that it cannot read: the check of
-// the document does. A missing or wrong file is INVALID_ARGUMENT, with its place in the document.
+// Reads each file that an item {name: own, file: …} of the document names. Relative paths begin
+// at the document's folder. Adds what the files declare to `overrides`
+// (experiment::kFileOverride), so that the document can be checked without them. Skips items
+// without a usable name or file: the check of the document reports them. A missing or wrong file
+// is INVALID_ARGUMENT, with its place in the document.
 absl::StatusOr<std::vector<OwnFile>> ReadOwnFiles(
     const std::string& document, const std::string& file_name,
     google::protobuf::RepeatedPtrField<v1::Override>* overrides);
 
-// The same for a sweep that is a part of a document. `prefix` is put before the paths that messages
-// name: "sweep.".
+// The same for a sweep that is a part of a document. `prefix` ("sweep.") is the key of that
+// part: messages then name sweep.pe.file in place of pe.file.
 absl::StatusOr<std::vector<OwnFile>> ReadOwnFilesOf(
     const experiment::YamlNode& sweep, const std::string& prefix, const std::string& file_name,
     google::protobuf::RepeatedPtrField<v1::Override>* overrides);

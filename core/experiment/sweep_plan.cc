@@ -49,8 +49,9 @@ struct BlockPlace {
   std::uint64_t combination, seed;
 };
 
-// The place of cell `at` among all combinations with all seeds.
+// The place of cell `at` among all combinations with all seeds; there is at least one of each.
 BlockPlace PlaceOf(Order order, std::uint64_t at, std::uint64_t combinations, std::uint64_t seeds) {
+  if (combinations == 0 || seeds == 0) return {};
   if (order == Order::kCellsFirst) return {at % combinations, at / combinations};
   if (order == Order::kRandom) at = Mixed(at, combinations * seeds);
   return {at / seeds, at % seeds};

@@ -88,7 +88,7 @@ absl::Status SweepsService::MayChangeJob(const access::Caller& caller, std::int6
   absl::Status refused = absl::PermissionDeniedError(absl::StrCat(
       "job ", job_id, " is in no sweep of ", caller.name, "'s; an operator may change it"));
   for (const v1::Sweep& sweep : sweeps) {
-    const absl::Status status = caller.MayChange(sweep);
+    absl::Status status = caller.MayChange(sweep);
     if (status.ok() && whose == Whose::kAny) return absl::OkStatus();
     if (!status.ok() && whose == Whose::kAll) return status;
     if (status.ok()) refused = absl::OkStatus();

@@ -194,6 +194,15 @@ class Analyze(RunCase):
                 "SELECT DISTINCT start_epoch FROM v_attempts WHERE number > 1 AND outcome = ?",
                 "succeeded"), [(EPOCHS,)])
 
+    def test_a_changed_protocol_keeps_the_defaults_of_its_document(self):
+        sweep = tiny_sweep(epochs=1, train_examples=128, seeds="[0]", pes="rope", name="changed")
+        path = self.write("changed.yaml", sweep.replace("clean", "published") + "analyses: []\n")
+        self.ok(self.pelab_db("run", path, "--set", "model.kv_source=self"))
+        self.assertEqual(self.query("SELECT protocol FROM v_jobs WHERE job_id = 3"), [("custom",)])
+        self.analyze("changed", "--analysis", "head_ablation")
+        self.assertEqual(self.query("SELECT parameters_json ->> '$.hygiene' FROM v_analyses"),
+                         [("authors",)])
+
     def test_without_kept_weights_it_says_so(self):
         for path in pathlib.Path(f"{self.db}.artifacts").rglob("*"):
             if path.is_file():

@@ -39,9 +39,10 @@ class TrainerRun {
   // Starts the run's thread. Call it once.
   void Start();
 
-  // Ends a member; returns at once. The trainer gets SIGTERM once no member needs it any more, or
-  // once all members are to end with their checkpoints. It gets SIGKILL after the shortest grace of
-  // the members that it still serves.
+  // Ends a member; returns at once. The trainer gets SIGTERM once every member has ended or was
+  // stopped, and one at least was stopped, or once all members are to end with their checkpoints.
+  // It gets SIGKILL after the shortest grace of the members that it still serves; if there are
+  // none, of those that were stopped before.
   void Stop(Attempt& member, StopReason reason, absl::Duration grace);
 
  private:

@@ -1,6 +1,7 @@
-// The passes of bias_activation.h on CUDA, with the same formulas and letters and under the same
-// conditions as residual_norm_cuda.h. Any width; at most kMostActivationRows rows. The absolute
-// error of Phi's tail is about 1e-7.
+// The passes of bias_activation.h on CUDA, with the same formulas and letters. What
+// residual_norm_cuda.h says of pointers, streams, errors and sums holds here too. The width is not
+// limited; a member has at most kMostActivationRows rows. The absolute error of Phi's tail is about
+// 1e-7.
 //
 // Bytes moved, with e the size of an element: forward 2 R F e (h; a), backward 3 R F e (h, da; dh).
 #pragma once
@@ -11,7 +12,7 @@
 
 namespace pelab::trainer {
 
-// A grid has at most 65535 blocks in this dimension.
+// The y dimension of a grid has at most 65535 blocks, each for kNormBlockRows rows.
 inline constexpr std::int64_t kMostActivationRows = 65535 * kNormBlockRows;
 inline bool BiasActivationFitsCuda(std::int64_t rows) { return rows <= kMostActivationRows; }
 
