@@ -9,7 +9,8 @@ claims show NAME --output markdown` prints it. The text of `answers` has a line 
 source is the paper, with the verdicts under both protocols at each size. That of `decided` says how
 many are decided. The text of `NAME-grid` has the claims that are made for each value of two fields
 or more. That of `summary` has a line for each sheet: how many of its claims are decided, and what
-that took.
+that took. The text of `executions` is about jobs that were computed several times
+(executions.py).
 """
 
 import argparse
@@ -23,9 +24,12 @@ import sys
 import tempfile
 import textwrap
 
+import executions
+
 RESULTS = pathlib.Path(__file__).resolve().parent
 PAGE = RESULTS.parent / "reproduction.md"
 PROTOCOLS = ("published", "clean")
+EXECUTIONS = {"two threads": "two-threads.db.xz", "16 examples at a time": "parts-of-16.db.xz"}
 SIZES = ("small", "tiny")  # with which the names of sheets begin
 
 
@@ -203,19 +207,28 @@ def summary(settled):
     return "\n".join(lines) + "\n"
 
 
+def unpacked(packed, folder):
+    database = pathlib.Path(folder) / packed.stem
+    database.write_bytes(lzma.decompress(packed.read_bytes()))
+    return database
+
+
 def tables(program):
     """{name of a marker: its text}."""
     texts, collected, settled = {}, [], []
     with tempfile.TemporaryDirectory() as folder:
         for packed in sorted(RESULTS.glob("*.db.xz")):
-            database = pathlib.Path(folder) / packed.stem
-            database.write_bytes(lzma.decompress(packed.read_bytes()))
+            database = unpacked(packed, folder)
             pelab = Pelab(program, database)
             for sheet in pelab.sheets():
                 texts[sheet] = pelab.ask("show", sheet, "--output", "markdown")
                 settled.append(pelab.verdicts(sheet))
                 if grid := grids(settled[-1]):
                     texts[f"{sheet}-grid"] = grid
+        texts["executions"] = executions.table(
+            pathlib.Path(folder) / "tiny-clean.db",
+            {name: unpacked(RESULTS / "executions" / file, folder)
+             for name, file in EXECUTIONS.items()})
     settled.sort(key=lambda sheet: sheet["registered"]["at_ms"])
     for sheet in settled:
         collected += [(sheet["sheet"], claim) for claim in sheet["claims"]
