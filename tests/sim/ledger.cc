@@ -84,6 +84,11 @@ void Ledger::Applied(std::span<const store::Write> writes,
   }
 }
 
+void Ledger::Unknown() {
+  unknown_ = true;
+  for (const std::int64_t sweep_id : extending_) sheets_of_claims_.Extended(sweep_id);
+}
+
 // A slot gets all its jobs in one batch, and no others before all of them have ended.
 void Ledger::CheckSlot(const store::CreateAttempt& write) {
   bool joins = false;

@@ -44,7 +44,7 @@ class Ledger {
                bool wrote);
   // A batch was refused, or the process died in it. Until another batch is stored, it is unknown
   // whether a restart will find it.
-  void Unknown() { unknown_ = true; }
+  void Unknown();
 
   // The coordinator decides on an attempt, which is not stored yet.
   void Decides(const store::CreateAttempt& write) { decided_[write.job_id] = world_.Monotonic(); }
@@ -265,6 +265,7 @@ class Ledger {
   std::set<std::string> liars_;  // ids
   absl::Duration scheduler_delay_;
   bool unknown_ = false;
+  std::vector<std::int64_t> extending_;  // sweeps that the batch extends
   std::map<std::int64_t, Attempt> attempts_;
   std::map<std::int64_t, Job> jobs_;
   std::map<std::int64_t, Sweep> known_;                                 // every stored sweep

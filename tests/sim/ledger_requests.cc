@@ -166,10 +166,15 @@ void Ledger::On(const store::ReopenSweep&, const store::WriteResult& result) {
   Superseded(std::get<store::SweepStored>(result).first);
 }
 
-// Looks at the batch before it is applied, in order. A cancel is acknowledged after its batch, and
-// the batch may reopen the sweep again. A batch that failed may have been stored all the same.
+// Notes what a batch reopens or extends, in order, before it is applied. A cancel is acknowledged
+// after its batch, and the batch may reopen the sweep again. A batch that failed may have been
+// stored all the same.
 void Ledger::NoteReopened(std::span<const store::Write> writes) {
+  extending_.clear();
   for (const store::Write& write : writes) {
+    if (const auto* extend = std::get_if<store::ExtendSweep>(&write)) {
+      extending_.push_back(extend->sweep_id);
+    }
     if (const auto* cancel = std::get_if<store::CancelSweep>(&write)) {
       reopened_since_.erase(cancel->sweep_id);
     }
