@@ -5,6 +5,7 @@
 #include <map>
 #include <set>
 #include <string_view>
+#include <unordered_map>
 #include <utility>
 
 #include "core/base/json_text.h"
@@ -61,9 +62,10 @@ Environment EnvironmentOf(const v1::AttemptRow& attempt) {
   return environment;
 }
 
-// By job, the environment of its last attempt that reported one.
-std::map<std::int64_t, Environment> Environments(const JobList& jobs,
-                                                 const std::vector<v1::AttemptRow>& attempts) {
+// The jobs of each environment that the last attempt of a job has reported, in ascending order.
+// Most jobs of a sweep report the same text, and parsing it takes longer than anything else here.
+std::map<Environment, std::vector<std::int64_t>> Environments(
+    const JobList& jobs, const std::vector<v1::AttemptRow>& attempts) {
   std::set<std::int64_t> begun;
   for (const v1::JobRow& job : jobs) {
     if (job.epochs_done() > 0) begun.insert(job.job_id());
@@ -74,18 +76,29 @@ std::map<std::int64_t, Environment> Environments(const JobList& jobs,
     const v1::AttemptRow*& known = last[attempt.job_id()];
     if (known == nullptr || known->number() < attempt.number()) known = &attempt;
   }
-  std::map<std::int64_t, Environment> environments;
+  std::unordered_map<std::string_view, std::vector<std::int64_t>> by_text;
+  std::map<std::string_view, const v1::AttemptRow*> reported;
   for (const auto& [job, attempt] : last) {
-    Environment environment = EnvironmentOf(*attempt);
-    if (!environment.empty()) environments.emplace(job, std::move(environment));
+    by_text[attempt->environment_json()].push_back(job);
+    reported.emplace(attempt->environment_json(), attempt);
   }
+  std::map<Environment, std::vector<std::int64_t>> environments;
+  for (const auto& [text, attempt] : reported) {
+    Environment environment = EnvironmentOf(*attempt);
+    if (environment.empty()) continue;
+    std::vector<std::int64_t>& known = environments[std::move(environment)];
+    const std::vector<std::int64_t>& more = by_text[text];
+    known.insert(known.end(), more.begin(), more.end());
+  }
+  for (auto& [environment, of_it] : environments) std::sort(of_it.begin(), of_it.end());
   return environments;
 }
 
 // The members that differ between `environments`.
-std::set<std::string_view> Mixed(const std::map<std::int64_t, Environment>& environments) {
+std::set<std::string_view> Mixed(
+    const std::map<Environment, std::vector<std::int64_t>>& environments) {
   std::map<std::string_view, std::set<std::string>> values;
-  for (const auto& [job, environment] : environments) {
+  for (const auto& [environment, of_it] : environments) {
     for (const Member& member : kMembers) {
       const auto found = environment.find(member.name);
       values[member.name].insert(found == environment.end() ? "" : found->second);
@@ -121,20 +134,23 @@ std::string JobsText(const std::vector<std::int64_t>& jobs) {
 }  // namespace
 
 std::string ComputedByText(const JobList& jobs, const std::vector<v1::AttemptRow>& attempts) {
-  const std::map<std::int64_t, Environment> environments = Environments(jobs, attempts);
+  const auto environments = Environments(jobs, attempts);
   if (environments.empty()) return "";
   const std::set<std::string_view> mixed = Mixed(environments);
   std::map<std::string, std::vector<std::int64_t>> by_text;
-  for (const auto& [job, environment] : environments) {
-    by_text[Describe(environment, mixed)].push_back(job);
+  std::size_t all = 0;
+  for (const auto& [environment, of_it] : environments) {
+    std::vector<std::int64_t>& known = by_text[Describe(environment, mixed)];
+    known.insert(known.end(), of_it.begin(), of_it.end());
+    all += of_it.size();
   }
+  for (auto& [text, of_it] : by_text) std::sort(of_it.begin(), of_it.end());
   std::vector<std::pair<std::string, std::vector<std::int64_t>>> groups(by_text.begin(),
                                                                         by_text.end());
   std::stable_sort(groups.begin(), groups.end(),
                    [](const auto& a, const auto& b) { return a.second.size() > b.second.size(); });
-  if (groups.size() == 1) return Concat("all ", environments.size(), ": ", groups[0].first);
-  std::string text =
-      Concat(groups[0].second.size(), " of ", environments.size(), ": ", groups[0].first);
+  if (groups.size() == 1) return Concat("all ", all, ": ", groups[0].first);
+  std::string text = Concat(groups[0].second.size(), " of ", all, ": ", groups[0].first);
   for (std::size_t i = 1; i < groups.size(); ++i) {
     text += Concat("; ", JobsText(groups[i].second), ": ", groups[i].first);
   }
