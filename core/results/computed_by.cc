@@ -43,9 +43,9 @@ std::string DeviceOf(const Json& said) {
   return device == "cpu" || name.empty() ? device : name;
 }
 
-Environment EnvironmentOf(const v1::AttemptRow& attempt) {
+Environment EnvironmentOf(std::string_view json) {
   Environment environment;
-  const Json said = ParseJson<Json>(attempt.environment_json());
+  const Json said = ParseJson<Json>(json);
   if (!said.is_object()) return environment;
   for (const Member& member : kMembers) {
     const auto found = said.find(std::string(member.name));
@@ -62,8 +62,8 @@ Environment EnvironmentOf(const v1::AttemptRow& attempt) {
   return environment;
 }
 
-// The jobs of each environment that the last attempt of a job has reported, in ascending order.
-// Most jobs of a sweep report the same text, and parsing it takes longer than anything else here.
+// The jobs of each environment that the last attempt of a job has reported, in no order. Most jobs
+// of a sweep report the same text, and parsing it takes longer than anything else here.
 std::map<Environment, std::vector<std::int64_t>> Environments(
     const JobList& jobs, const std::vector<v1::AttemptRow>& attempts) {
   std::set<std::int64_t> begun;
@@ -77,20 +77,14 @@ std::map<Environment, std::vector<std::int64_t>> Environments(
     if (known == nullptr || known->number() < attempt.number()) known = &attempt;
   }
   std::unordered_map<std::string_view, std::vector<std::int64_t>> by_text;
-  std::map<std::string_view, const v1::AttemptRow*> reported;
-  for (const auto& [job, attempt] : last) {
-    by_text[attempt->environment_json()].push_back(job);
-    reported.emplace(attempt->environment_json(), attempt);
-  }
+  for (const auto& [job, attempt] : last) by_text[attempt->environment_json()].push_back(job);
   std::map<Environment, std::vector<std::int64_t>> environments;
-  for (const auto& [text, attempt] : reported) {
-    Environment environment = EnvironmentOf(*attempt);
+  for (const auto& [text, of_it] : by_text) {
+    Environment environment = EnvironmentOf(text);
     if (environment.empty()) continue;
     std::vector<std::int64_t>& known = environments[std::move(environment)];
-    const std::vector<std::int64_t>& more = by_text[text];
-    known.insert(known.end(), more.begin(), more.end());
+    known.insert(known.end(), of_it.begin(), of_it.end());
   }
-  for (auto& [environment, of_it] : environments) std::sort(of_it.begin(), of_it.end());
   return environments;
 }
 

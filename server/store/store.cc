@@ -151,7 +151,7 @@ std::vector<WriteResult> Store::ApplyOnce(std::span<const Write> writes) {
   return results;
 }
 
-// What is known in memory may be of the transaction that is gone.
+// The rows in memory may be those of the transaction that is gone.
 void Store::RolledBack() {
   staging_.RolledBack();
   attempts_->ForgetAll();

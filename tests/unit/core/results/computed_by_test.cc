@@ -4,6 +4,7 @@
 
 #include <cstdint>
 
+#include "absl/strings/str_cat.h"
 #include "tests/unit/core/results/jobs_fixture.h"
 
 namespace pelab::results {
@@ -56,6 +57,20 @@ TEST(ComputedByTest, ManyOddOnesAreCounted) {
   EXPECT_EQ(
       ComputedByText(Jobs(15), attempts),
       "8 of 15: cpu, LibTorch 1.13.0; jobs 9, 10, 11, 12, 13 and 2 more: cpu, LibTorch 2.1.0");
+}
+
+TEST(ComputedByTest, TextsThatSayTheSameAreOneEnvironment) {
+  std::vector<v1::AttemptRow> attempts;
+  for (const int job : {1, 4, 5, 8, 9}) attempts.push_back(Attempt(job, 1, kCpu));
+  for (const int job : {2, 3, 6, 7}) {
+    const char* data = job % 2 == 0 ? "a" : "b";
+    attempts.push_back(Attempt(
+        job, 1,
+        absl::StrCat(R"({"device":"cpu","libtorch":"2.1.0",)", R"("threads":2,"trainer":"0.5.0",)",
+                     R"("data_sha256":")", data, R"("})")));
+  }
+  EXPECT_EQ(ComputedByText(Jobs(9), attempts),
+            "5 of 9: cpu, LibTorch 1.13.0; jobs 2, 3, 6, 7: cpu, LibTorch 2.1.0");
 }
 
 TEST(ComputedByTest, TheLastAttemptThatSaysSomethingCounts) {
