@@ -6,6 +6,8 @@
 #include <cstdlib>
 #include <cstring>
 #include <exception>
+#include <functional>
+#include <set>
 #include <sstream>
 #include <utility>
 
@@ -190,6 +192,15 @@ int UsageError(const CLI::App& app, const CLI::ParseError& error, int argc, cons
       context, absl::InvalidArgumentError(Concat(message, " (see ", NameOf(app), " --help)")), "");
 }
 
+// Whether a command may be parsed or described: its name is an argument, or all are described.
+std::function<bool(const std::string&)> MayBeShown(int argc, const char* const* argv) {
+  std::set<std::string> typed(argv, argv + argc);
+  const bool all = typed.contains("--help-all") || typed.contains("completion");
+  return [all, typed = std::move(typed)](const std::string& command) {
+    return all || typed.contains(command);
+  };
+}
+
 void AddAll(Commands& commands) {
   AddRun(commands);
   AddSubmit(commands);
@@ -264,7 +275,7 @@ CLI::App* AddCommand(Commands& commands, const std::string& name, const std::str
                      const std::string& examples) {
   CLI::App* command = commands.app->add_subcommand(name, help);
   command->footer("Examples:\n" + examples);
-  AddGlobalFlags(*command, commands.context->options, OutputsOf(name));
+  if (commands.shown(name)) AddGlobalFlags(*command, commands.context->options, OutputsOf(name));
   return command;
 }
 
@@ -277,7 +288,7 @@ int RunPelab(int argc, const char* const* argv, Context& context) {
   app.set_help_all_flag("--help-all", "help of every command");
   app.require_subcommand(1);
   AddGlobalFlags(app, context.options, AllOutputs());
-  Commands commands{.app = &app, .context = &context};
+  Commands commands{.app = &app, .context = &context, .shown = MayBeShown(argc, argv)};
   AddAll(commands);
   try {
     app.parse(argc, argv);

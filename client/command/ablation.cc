@@ -85,7 +85,7 @@ absl::StatusOr<int> Run(const Context& context, const AblationOptions& options) 
   PELAB_RETURN_IF_ERROR(NoteUnknownValues(context, *source, target.filter, rows.size()));
   PELAB_RETURN_IF_ERROR(ChooseByFlags(options.choice, rows));
   if (context.output() == Output::kCsv) {
-    std::vector<std::string> columns = results::kHeadAblationColumns;
+    std::vector<std::string> columns = results::ColumnsOf<v1::HeadAblationRow>();
     for (const char* name :
          {"drop_counts", "drop_interval", "nll_drop_counts", "nll_drop_interval"})
       columns.emplace_back(name);

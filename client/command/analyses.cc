@@ -59,9 +59,10 @@ absl::StatusOr<int> Run(const Context& context, const AnalysesOptions& options) 
                ? text + "the matrices: pelab ablation; their indices: pelab deposits\n"
                : text;
   };
-  return Put(
-      context,
-      {.json = json, .text = text, .rows = "analyses", .columns = results::kAnalysisColumns});
+  return Put(context, {.json = json,
+                       .text = text,
+                       .rows = "analyses",
+                       .columns = results::ColumnsOf<v1::AnalysisRow>()});
 }
 
 }  // namespace

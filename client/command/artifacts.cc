@@ -46,7 +46,7 @@ absl::StatusOr<int> List(const Context& context, DataSource& source, const Targe
                            },
                        .text = text,
                        .rows = "artifacts",
-                       .columns = results::kArtifactColumns});
+                       .columns = results::ColumnsOf<v1::ArtifactRow>()});
 }
 
 absl::StatusOr<v1::ArtifactRow> FindArtifact(const std::vector<v1::ArtifactRow>& rows,

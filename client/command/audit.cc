@@ -93,7 +93,7 @@ absl::StatusOr<int> PutAudit(const Context& context, const AuditOptions& options
       return tables.EndPage();
     }));
   }
-  RowStream stream(context, {{"audit", render::Json::array()}}, results::kAuditColumns);
+  RowStream stream(context, {{"audit", render::Json::array()}}, results::ColumnsOf<v1::AuditRow>());
   return stream.Finish(source->ReadAudit(request, [&](const auto& page) {
     for (const v1::AuditRow& row : page) stream.Add(results::ToJson(row));
     return stream.EndPage();

@@ -18,12 +18,15 @@ namespace pelab::client {
 struct Commands {
   CLI::App* app = nullptr;
   Context* context = nullptr;
+  // Whether a command of this name may be parsed or described. Others need no flags, and to add
+  // theirs to all of them would take a tenth of a start's time.
+  std::function<bool(const std::string& command)> shown;
   std::string document_name;                    // of the sweep file, for messages about it
   std::function<absl::StatusOr<int>()> chosen;  // runs the chosen command; returns the exit status
 };
 
-// Adds a subcommand with the flags that all commands have (--server, --db, --output, …) and with
-// examples below its help.
+// Adds a subcommand with examples below its help and, if it may be shown, with the flags that all
+// commands have (--server, --db, --output, …).
 CLI::App* AddCommand(Commands& commands, const std::string& name, const std::string& help,
                      const std::string& examples);
 

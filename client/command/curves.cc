@@ -41,7 +41,7 @@ absl::StatusOr<int> PutRows(const Context& context, DataSource& source,
     for (const v1::JobRow& job : jobs) known.insert(job.job_id());
     value = {{"jobs", results::ToJsonArray(jobs)}, {"curves", render::Json::array()}};
   }
-  RowStream stream(context, value, results::kCurveColumns);
+  RowStream stream(context, value, results::ColumnsOf<v1::CurveRow>());
   value = {};
   void (*const append)(const v1::CurveRow&, std::string&) =
       stream.form() == RowStream::Form::kCsv    ? results::AppendCsv

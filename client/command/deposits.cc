@@ -38,7 +38,7 @@ absl::StatusOr<int> Run(const Context& context, const DepositsOptions& options) 
   };
   if (context.output() == Output::kCsv && options.seeds) {
     PELAB_ASSIGN_OR_RETURN(const auto rows, read_rows());
-    return Put(context, {.columns = results::kDepositColumns,
+    return Put(context, {.columns = results::ColumnsOf<v1::DepositRow>(),
                          .csv = [&] { return results::ToJsonArray(rows); }});
   }
   // Reads all three at once: each takes a while for a large sweep.

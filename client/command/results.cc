@@ -172,6 +172,14 @@ absl::StatusOr<int> Groups(const Context& context, const ResultsOptions& options
   ValuesToCome values_to_come = LoadTogether(*source, filter, metrics, options.choice);
   PELAB_ASSIGN_OR_RETURN(const auto jobs, source->Jobs(filter));
   PELAB_RETURN_IF_ERROR(NoteUnknownValues(context, *source, filter, jobs.size()));
+  const bool for_people =
+      context.output() == Output::kTable && !PaperOf(context.options.output_name);
+  // The attempts of a large sweep are read while the cells are computed.
+  std::future<absl::StatusOr<std::string>> computed_by;
+  if (for_people) {
+    computed_by = std::async(std::launch::async,
+                             [&] { return ComputedByLine(context, *source, filter, jobs); });
+  }
   std::vector<results::CellTable> tables;
   for (std::size_t m = 0; m < metrics.size(); ++m) {
     PELAB_ASSIGN_OR_RETURN(const auto values, values_to_come[m].get());
@@ -197,10 +205,9 @@ absl::StatusOr<int> Groups(const Context& context, const ResultsOptions& options
   } else {
     PutGroups(context, options, tables, left_out, jobs);
   }
-  if (context.output() == Output::kTable && !PaperOf(context.options.output_name)) {
-    PELAB_ASSIGN_OR_RETURN(const std::string computed_by,
-                           ComputedByLine(context, *source, filter, jobs));
-    context.out(computed_by);
+  if (for_people) {
+    PELAB_ASSIGN_OR_RETURN(const std::string line, computed_by.get());
+    context.out(line);
     const bool accuracy = std::any_of(metrics.begin(), metrics.end(), [](const auto& metric) {
       return metric.name.ends_with("_accuracy");
     });

@@ -110,7 +110,7 @@ absl::StatusOr<int> ShowAll(const Context& context, DataSource& source) {
   return Put(context, {.json = [&] { return SweepsJson(source, sweeps); },
                        .text = text,
                        .rows = "sweeps",
-                       .columns = results::kSweepColumns});
+                       .columns = results::ColumnsOf<v1::Sweep>()});
 }
 
 v1::JobFilter RunningOf(const v1::Sweep& sweep) {
@@ -154,7 +154,7 @@ absl::StatusOr<int> ShowOne(const Context& context, DataSource& source, const st
                           {"sweep", json},
                           {"running", results::ToJsonArray(running)}};
     };
-    return Put(context, {.json = value, .columns = results::kSweepColumns, .csv = [&] {
+    return Put(context, {.json = value, .columns = results::ColumnsOf<v1::Sweep>(), .csv = [&] {
                            return render::Json::array({json});
                          }});
   }

@@ -54,7 +54,7 @@ absl::StatusOr<int> ListSweeps(const Context& context) {
       {.json = [&] { return SweepsJson(*source, sweeps); },
        .text = [&] { return sweeps.empty() ? "no sweeps\n" : SweepsTable(sweeps, context.style); },
        .rows = "sweeps",
-       .columns = results::kSweepColumns});
+       .columns = results::ColumnsOf<v1::Sweep>()});
 }
 
 absl::StatusOr<int> Rename(const Context& context, const SweepsOptions& options) {

@@ -57,7 +57,7 @@ absl::StatusOr<int> ListWorkers(const Context& context) {
                              return render::Json{{"workers", rows()}};
                            },
                        .text = text,
-                       .columns = results::kWorkerColumns,
+                       .columns = results::ColumnsOf<v1::WorkerRow>(),
                        .csv = rows});
 }
 

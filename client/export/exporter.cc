@@ -113,13 +113,14 @@ class Exporter {
   absl::Status BeginTable(ExportTable table) {
     tables_.push_back(std::move(table));
     PELAB_RETURN_IF_ERROR(folder_.Begin(tables_.back().file));
-    return folder_.Append(render::ToCsv(tables_.back().Names(), Json::array()));
+    return folder_.Append(render::CsvHeader(tables_.back().Names()));
   }
   absl::Status AppendRows(const Json& rows) {
     const std::vector<std::string> names = tables_.back().Names();
-    const std::size_t header = render::ToCsv(names, Json::array()).size();
+    std::string lines;
+    for (const Json& row : rows) render::AppendCsv(names, row, lines);
     folder_.CountRows(rows.size());
-    return folder_.Append(render::ToCsv(names, rows).substr(header));
+    return folder_.Append(lines);
   }
   absl::Status EndTable() {
     PELAB_RETURN_IF_ERROR(folder_.End());

@@ -13,6 +13,8 @@ typedef struct _cairo cairo_t;
 
 namespace pelab::client {
 
+struct CairoLibrary;
+
 enum class Anchor { kLeft, kMiddle, kRight };
 
 struct Stroke {
@@ -28,7 +30,7 @@ struct Point {
 
 class Canvas {
  public:
-  explicit Canvas(cairo_t* cairo) : cairo_(cairo) {}
+  Canvas(const CairoLibrary& library, cairo_t* cairo) : library_(library), cairo_(cairo) {}
 
   // Colors are "#rrggbb"; `alpha` ranges from 0 to 1.
   void FillRectangle(double x, double y, double width, double height, const std::string& color);
@@ -55,6 +57,7 @@ class Canvas {
   void SetFont(double size, bool bold);
   void Path(const std::vector<Point>& points);
 
+  const CairoLibrary& library_;
   cairo_t* cairo_;
 };
 
@@ -65,7 +68,8 @@ struct PageSize {
   double height = 0;
 };
 
-// Returns the bytes of a file with one page. INTERNAL if cairo fails.
+// Returns the bytes of a file with one page. FAILED_PRECONDITION if this host lacks cairo; INTERNAL
+// if cairo fails.
 absl::StatusOr<std::string> DrawPage(Vector form, const PageSize& size, const std::string& title,
                                      const std::function<void(Canvas&)>& draw);
 

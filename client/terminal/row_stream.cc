@@ -1,6 +1,7 @@
 #include "client/terminal/row_stream.h"
 
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "client/terminal/errors.h"
@@ -20,7 +21,7 @@ RowStream::Form FormOf(const Context& context) {
 RowStream::RowStream(const Context& context, const render::Json& value,
                      const std::vector<std::string>& columns)
     : context_(context), form_(FormOf(context)), columns_(columns) {
-  if (form_ == Form::kCsv) text_ = render::ToCsv(columns_, render::Json::array());
+  if (form_ == Form::kCsv) text_ = render::CsvHeader(columns_);
   if (form_ == Form::kJson) text_ = render::ToJson(value);
 }
 
@@ -32,17 +33,17 @@ void RowStream::BeginRow() {
   some_ = true;
 }
 
-void RowStream::Add(const render::Json& row) {
+void RowStream::Add(render::Json row) {
   BeginRow();
-  const render::Json rows = render::Json::array({row});
   if (form_ == Form::kJsonLines) {
     text_ += render::ToJson(row, /*one_line=*/true);
   } else if (form_ == Form::kCsv) {
-    const std::string with_names = render::ToCsv(columns_, rows);
-    text_ += with_names.substr(render::ToCsv(columns_, render::Json::array()).size());
+    render::AppendCsv(columns_, row, text_);
   } else {
     constexpr std::string_view kBefore = "{\n  \"rows\": [\n", kAfter = "\n  ]\n}\n";
-    const std::string object = render::ToJson({{"rows", rows}});
+    render::Json value = {{"rows", render::Json::array()}};
+    value["rows"].push_back(std::move(row));
+    const std::string object = render::ToJson(value);
     text_ += object.substr(kBefore.size(), object.size() - kBefore.size() - kAfter.size());
   }
 }

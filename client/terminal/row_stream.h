@@ -32,7 +32,7 @@ class RowStream {
     append(row, text_);
   }
   // Adds a row that is a JSON object.
-  void Add(const render::Json& row);
+  void Add(render::Json row);
   // Writes the rows added so far. ABORTED if standard output has failed, so the caller can stop
   // reading.
   absl::Status EndPage();

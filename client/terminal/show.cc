@@ -115,13 +115,21 @@ render::Json SweepsJson(const DataSource& source, const std::vector<v1::Sweep>& 
 
 absl::StatusOr<int> PutJobs(const Context& context, DataSource& source,
                             const v1::JobFilter& filter) {
-  RowStream stream(context, {{"jobs", render::Json::array()}}, results::kJobColumns);
+  RowStream stream(context, {{"jobs", render::Json::array()}}, results::ColumnsOf<v1::JobRow>());
   std::size_t count = 0;
   const auto on_page = [&](v1::ListJobsResponse& page) {
     results::JobList jobs;
     jobs.Add(std::move(page));
     count += jobs.size();
-    for (const v1::JobRow& job : jobs) stream.Add(results::ToJson(job, jobs.SpecOf(job)));
+    for (const v1::JobRow& job : jobs) {
+      if (stream.form() == RowStream::Form::kCsv) {
+        stream.Add(job, [&](const v1::JobRow& row, std::string& text) {
+          results::AppendJobCsv(row, jobs.SpecOf(row), text);
+        });
+      } else {
+        stream.Add(results::ToJson(job, jobs.SpecOf(job)));
+      }
+    }
     return stream.EndPage();
   };
   PELAB_ASSIGN_OR_RETURN(const int code, stream.Finish(source.ReadJobs(filter, on_page)));

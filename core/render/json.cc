@@ -1,6 +1,7 @@
 #include "core/render/json.h"
 
 #include <cmath>
+#include <iterator>
 
 #include "core/render/text.h"
 
@@ -11,21 +12,29 @@ std::string Dump(const Json& value, int indent) {
   return value.dump(indent, ' ', /*ensure_ascii=*/false, Json::error_handler_t::replace);
 }
 
-std::string Quoted(const std::string& field) {
-  if (field.find_first_of(",\"\r\n") == std::string::npos) return field;
-  std::string out = "\"";
-  for (const char c : field) {
-    if (c == '"') out += '"';
-    out += c;
+void AppendQuoted(std::string_view field, std::string& out) {
+  if (field.find_first_of(",\"\r\n") == std::string_view::npos) {
+    out += field;
+    return;
   }
-  return out + "\"";
+  out += '"';
+  for (std::size_t quote = field.find('"'); quote != std::string_view::npos;
+       quote = field.find('"')) {
+    out.append(field.substr(0, quote + 1)) += '"';
+    field.remove_prefix(quote + 1);
+  }
+  out.append(field) += '"';
 }
 
-std::string Field(const Json& value) {
-  if (value.is_null()) return "";
-  if (value.is_string()) return value.get<std::string>();
-  if (value.is_number_float()) return Shortest(value.get<double>());
-  return Dump(value, -1);
+void AppendField(const Json& value, std::string& out) {
+  if (value.is_null()) return;
+  if (value.is_string()) {
+    AppendQuoted(value.get_ref<const std::string&>(), out);
+  } else if (value.is_number_float()) {
+    AppendShortest(value.get<double>(), out);
+  } else {
+    AppendQuoted(Dump(value, -1), out);
+  }
 }
 
 }  // namespace
@@ -43,20 +52,31 @@ void AppendJson(double number, std::string& out) {
   out.append(buffer, nlohmann::detail::to_chars(buffer, buffer + sizeof(buffer), number));
 }
 
-std::string ToCsv(const std::vector<std::string>& columns, const Json& rows) {
+std::string CsvHeader(const std::vector<std::string>& columns) {
   std::string out;
-  const auto end_field = [&](std::size_t i) { out += i + 1 < columns.size() ? "," : "\r\n"; };
   for (std::size_t i = 0; i < columns.size(); ++i) {
-    out += Quoted(columns[i]);
-    end_field(i);
+    if (i > 0) out += ',';
+    AppendQuoted(columns[i], out);
   }
-  for (const Json& row : rows) {
-    for (std::size_t i = 0; i < columns.size(); ++i) {
-      const auto member = row.find(columns[i]);
-      if (member != row.end()) out += Quoted(Field(*member));
-      end_field(i);
-    }
+  return out += "\r\n";
+}
+
+void AppendCsv(const std::vector<std::string>& columns, const Json& row, std::string& out) {
+  auto next = row.begin();  // members mostly come in the order of the columns
+  for (std::size_t i = 0; i < columns.size(); ++i) {
+    if (i > 0) out += ',';
+    const bool there = next != row.end() && next.key() == columns[i];
+    const auto member = there ? next : row.find(columns[i]);
+    if (member == row.end()) continue;
+    AppendField(*member, out);
+    next = std::next(member);
   }
+  out += "\r\n";
+}
+
+std::string ToCsv(const std::vector<std::string>& columns, const Json& rows) {
+  std::string out = CsvHeader(columns);
+  for (const Json& row : rows) AppendCsv(columns, row, out);
   return out;
 }
 

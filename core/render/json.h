@@ -34,5 +34,8 @@ void AppendJson(double number, std::string& out);
 // array `rows` with its members of these names. Null and missing members become empty fields;
 // arrays and objects become their JSON text.
 std::string ToCsv(const std::vector<std::string>& columns, const Json& rows);
+// The same in parts: the header line, and the line of one object.
+std::string CsvHeader(const std::vector<std::string>& columns);
+void AppendCsv(const std::vector<std::string>& columns, const Json& row, std::string& out);
 
 }  // namespace pelab::render

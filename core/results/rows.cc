@@ -63,15 +63,34 @@ std::vector<std::string> Columns(const google::protobuf::Descriptor* row, int bu
   return names;
 }
 
+// The columns of a kind of row, which the pointer names.
+template <typename Row>
+std::vector<std::string> CsvColumns(const Row*) {
+  return Columns(Row::descriptor());
+}
+
 // The result of an analysis may be long, so it is the last column.
-std::vector<std::string> AnalysisColumns() {
+std::vector<std::string> CsvColumns(const v1::AnalysisRow*) {
   std::vector<std::string> names = Columns(v1::AnalysisRow::descriptor());
   const auto result = std::find(names.begin(), names.end(), "result");
   std::rotate(result, result + 1, names.end());
   return names;
 }
 
-// Visits the columns in the order of kCurveColumns, many times faster than by their descriptors.
+// Without the last three, which a coordinator adds.
+std::vector<std::string> CsvColumns(const v1::WorkerRow*) {
+  return Columns(v1::WorkerRow::descriptor(), /*but=*/3);
+}
+
+std::vector<std::string> CsvColumns(const v1::Sweep*) {
+  return {"sweep_id",    "name",           "protocol", "state",     "priority",
+          "file_name",   "created_at_ms",  "cells",    "queued",    "assigned",
+          "running",     "succeeded",      "failed",   "cancelled", "epochs_total",
+          "epochs_done", "waiting_reason", "paused",   "diverged",  "note"};
+}
+
+// Visits the columns in the order of ColumnsOf<v1::CurveRow>(), many times faster than by their
+// descriptors.
 template <typename Integer, typename Real, typename Absent>
 void VisitCurve(const v1::CurveRow& r, Integer integer, Real real, Absent absent) {
   integer(r.job_id());
@@ -108,11 +127,23 @@ Json ToJson(const google::protobuf::Message& row) {
   return json;
 }
 
-Json ToJson(const v1::JobRow& row, const std::string& spec_json) {
+namespace {
+
+Json JobJson(const v1::JobRow& row, Json spec) {
   Json json = ToJson(row);
-  json["spec"] = ParseJsonOrNull<Json>(spec_json);
+  json["spec"] = std::move(spec);
   if (row.configuration_id() <= 0) json["configuration_id"] = nullptr;  // made up by JobList
   return json;
+}
+
+}  // namespace
+
+Json ToJson(const v1::JobRow& row, const std::string& spec_json) {
+  return JobJson(row, ParseJsonOrNull<Json>(spec_json));
+}
+
+void AppendJobCsv(const v1::JobRow& row, const std::string& spec_json, std::string& out) {
+  render::AppendCsv(ColumnsOf<v1::JobRow>(), JobJson(row, spec_json), out);
 }
 
 Json ToJsonArray(const JobList& jobs) {
@@ -163,19 +194,21 @@ Json ToJson(const v1::Sweep& s) {
           {"trace_id", s.trace_id()}};
 }
 
-const std::vector<std::string> kJobColumns = Columns(v1::JobRow::descriptor());
-const std::vector<std::string> kCurveColumns = Columns(v1::CurveRow::descriptor());
-const std::vector<std::string> kHeadAblationColumns = Columns(v1::HeadAblationRow::descriptor());
-const std::vector<std::string> kDepositColumns = Columns(v1::DepositRow::descriptor());
-const std::vector<std::string> kAnalysisColumns = AnalysisColumns();
-const std::vector<std::string> kArtifactColumns = Columns(v1::ArtifactRow::descriptor());
-const std::vector<std::string> kWorkerColumns = Columns(v1::WorkerRow::descriptor(), /*but=*/3);
-const std::vector<std::string> kAuditColumns = Columns(v1::AuditRow::descriptor());
-const std::vector<std::string> kSweepColumns = {
-    "sweep_id",    "name",           "protocol", "state",     "priority",
-    "file_name",   "created_at_ms",  "cells",    "queued",    "assigned",
-    "running",     "succeeded",      "failed",   "cancelled", "epochs_total",
-    "epochs_done", "waiting_reason", "paused",   "diverged",  "note"};
+template <typename Row>
+const std::vector<std::string>& ColumnsOf() {
+  static const auto& columns =
+      *new std::vector<std::string>(CsvColumns(static_cast<Row*>(nullptr)));
+  return columns;
+}
+template const std::vector<std::string>& ColumnsOf<v1::JobRow>();
+template const std::vector<std::string>& ColumnsOf<v1::CurveRow>();
+template const std::vector<std::string>& ColumnsOf<v1::HeadAblationRow>();
+template const std::vector<std::string>& ColumnsOf<v1::DepositRow>();
+template const std::vector<std::string>& ColumnsOf<v1::AnalysisRow>();
+template const std::vector<std::string>& ColumnsOf<v1::ArtifactRow>();
+template const std::vector<std::string>& ColumnsOf<v1::WorkerRow>();
+template const std::vector<std::string>& ColumnsOf<v1::AuditRow>();
+template const std::vector<std::string>& ColumnsOf<v1::Sweep>();
 
 void AppendCsv(const v1::CurveRow& row, std::string& out) {
   const auto put = [&out](auto value) {
@@ -200,7 +233,7 @@ struct CurveLayout {
 template <const CurveLayout& layout>
 void AppendObject(const v1::CurveRow& row, std::string& out) {
   static const auto& names = *new std::vector<std::string>([] {
-    std::vector<std::string> all = kCurveColumns;
+    std::vector<std::string> all = ColumnsOf<v1::CurveRow>();
     for (std::string& name : all) name = Concat(layout.indent, "\"", name, "\"", layout.colon);
     return all;
   }());

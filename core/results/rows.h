@@ -20,20 +20,19 @@ render::Json ToJson(const v1::WorkerRow& row);  // without what a coordinator ad
 render::Json ToJson(const v1::Sweep& sweep);
 render::Json ToJson(const v1::JobCounts& counts);
 
-// The columns of each kind of row in CSV.
-extern const std::vector<std::string> kJobColumns;
-extern const std::vector<std::string> kCurveColumns;
-extern const std::vector<std::string> kHeadAblationColumns;
-extern const std::vector<std::string> kDepositColumns;
-extern const std::vector<std::string> kAnalysisColumns;
-extern const std::vector<std::string> kArtifactColumns;
-extern const std::vector<std::string> kWorkerColumns;
-extern const std::vector<std::string> kSweepColumns;
-extern const std::vector<std::string> kAuditColumns;
+// The columns of a kind of row in CSV: those of v1::JobRow, CurveRow, HeadAblationRow, DepositRow,
+// AnalysisRow, ArtifactRow, WorkerRow, AuditRow and Sweep. The first call makes them, because the
+// descriptors behind them would cost each start of a program a millisecond.
+template <typename Row>
+const std::vector<std::string>& ColumnsOf();
 
-// The same rows as text, fast enough for millions of them. AppendCsv appends the line that
-// render::ToCsv makes with kCurveColumns. AppendJson appends what render::ToJson writes for one
-// element of a list that is an object's member, without a comma.
+// The line of a job in CSV, as render::AppendCsv makes it of the JSON object. A spec is stored in the
+// form in which JSON is written (RFC 8785), so it goes there without being parsed.
+void AppendJobCsv(const v1::JobRow& row, const std::string& spec_json, std::string& out);
+
+// A curve's rows as text, fast enough for millions of them. AppendCsv appends the line that
+// render::AppendCsv makes with ColumnsOf<v1::CurveRow>(). AppendJson appends what render::ToJson
+// writes for one element of a list that is an object's member, without a comma.
 void AppendCsv(const v1::CurveRow& row, std::string& out);
 void AppendJson(const v1::CurveRow& row, std::string& out);
 // The same object on a line of its own.

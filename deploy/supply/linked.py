@@ -1,7 +1,8 @@
 """Which libraries the programs load, and which Debian packages these come from.
 
-A library without a package, such as a LibTorch from elsewhere, is named by its file. Libraries that
-a program opens while it runs (NVIDIA's NVML) are not among them: they are the host's.
+A library without a package, such as a LibTorch from elsewhere, is named by its file. Of the
+libraries that a program opens while it runs, those of OPENED are among them, and NVIDIA's NVML is
+not: it is the host's.
 """
 from __future__ import annotations
 
@@ -24,6 +25,9 @@ COMPILED_IN = {
     "nlohmann-json3-dev": "nlohmann/json.hpp",
 }
 HEADERS = pathlib.Path("/usr/include")
+# What a program opens when it first needs it (client/figure/cairo_library.h).
+OPENED = {"pelab": ["libcairo.so.2"]}
+LDCONFIG = shutil.which("ldconfig", path="/usr/sbin:/sbin") or "ldconfig"
 
 
 class Package(NamedTuple):
@@ -60,6 +64,23 @@ def loads(program: pathlib.Path) -> dict[str, str]:
     Without those whose name is taken by an empty library beside the program
     (docs/adr/0058-libraries-left-out.md).
     """
+    found = _loads(program)
+    for name in OPENED.get(program.name, []):
+        found[name] = os.path.realpath(_installed(name))
+        found.update(_loads(pathlib.Path(found[name])))
+    return found
+
+
+def _installed(name: str) -> str:
+    """The file that the loader takes for the name."""
+    line = rf"^\s*{re.escape(name)} \(libc6[^)]*\) => (/\S+)"
+    path = re.search(line, _run(LDCONFIG, "-p"), re.MULTILINE)
+    if not path:
+        raise Refused(f"{name} is missing, which a program opens while it runs")
+    return path[1]
+
+
+def _loads(program: pathlib.Path) -> dict[str, str]:
     empty = os.path.realpath(program.parent.parent / "lib" / "pelab-trainer" / "empty")
     found = {}
     for line in _run("ldd", program).split("\n"):
@@ -121,6 +142,8 @@ def linked(programs: list[pathlib.Path]) -> Linked:
     for names in loaded.values():
         files.update(names)
     needed = _needed([*loaded, *sorted(set(files.values()))])
+    for program in programs:
+        needed[str(program)] += OPENED.get(program.name, [])
     direct = {program: {names[name] for name in needed[program] if name in names}
               for program, names in loaded.items()}
     needs = {path: {files[name] for name in needed[path] if name in files}

@@ -15,7 +15,7 @@ from pelab_harness import tiny_sweep, wait_until  # noqa: E402
 FILLINGS = rounds(1, 0.05)
 # The jobs must not end before the disk is full for the last time, also on a busy machine. They are
 # trained while it is full, which lasts for one and a half leases.
-EPOCHS = 40 if FILLINGS == 1 else 60 * FILLINGS
+EPOCHS = 80 if FILLINGS == 1 else 60 * FILLINGS
 EXAMPLES = 256 if FILLINGS == 1 else 4096
 JOBS = 2
 

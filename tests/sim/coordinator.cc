@@ -461,6 +461,14 @@ bool Coordinator::Quiet() {
              "(SELECT count(*) FROM attempts WHERE outcome IS NULL)") == 0;
 }
 
+bool Coordinator::SomeInQuarantine() const {
+  if (!process_) return false;
+  const std::vector<sched::WorkerStatus> workers = process_->scheduler->Workers();
+  return std::any_of(workers.begin(), workers.end(), [](const sched::WorkerStatus& worker) {
+    return worker.quarantine_left > absl::ZeroDuration();
+  });
+}
+
 std::string Coordinator::Stuck() {
   if (!process_) return "no coordinator runs";
   return absl::StrCat(

@@ -87,6 +87,7 @@ class Coordinator {
 
   // True if nothing is open any more: no sweep, job, attempt or write.
   bool Quiet();
+  bool SomeInQuarantine() const;                                   // of the workers
   std::string Stuck();                                             // what is still open
   std::int64_t JobOf(std::int64_t sweep_id, std::uint64_t index);  // 0: there is none
   std::int64_t Attempts();                                         // the ID of the last attempt

@@ -321,7 +321,8 @@ class History {
 
   void Look() {
     if (people_.Answered() && Settled() && coordinator_.Quiet()) {
-      if (probe_ && world_.Monotonic() < chaos_ends_ + bounds_.lease + kForgotten) {
+      const bool soon = world_.Monotonic() < chaos_ends_ + bounds_.lease + kForgotten;
+      if (probe_ && (soon || coordinator_.SomeInQuarantine())) {
         return world_.After(kLook, [this] { Look(); });
       }
       if (std::exchange(probe_, false)) {

@@ -29,16 +29,17 @@ constexpr char kInList[] =
     "SELECT other.job_id FROM sweep_jobs AS c JOIN jobs AS mine USING (job_id) JOIN jobs AS other "
     "ON other.key = mine.key AND other.generation <> mine.generation WHERE c.sweep_id = ?)";
 constexpr char kLookedUp[] =
-    // CROSS JOIN keeps this order.
+    // Nearly every job is one of the sweep's own. CROSS JOIN keeps its order.
+    "(EXISTS (SELECT 1 FROM sweep_jobs AS c WHERE c.job_id = j.job_id AND c.sweep_id = ?) OR "
     "EXISTS (SELECT 1 FROM jobs AS mine CROSS JOIN sweep_jobs AS c USING (job_id) "
-    "WHERE mine.key = j.key AND c.sweep_id = ?)";
+    "WHERE mine.key = j.key AND c.sweep_id = ?))";
 
 // A sweep's own jobs alone: nothing stands for them.
 constexpr char kOwnInList[] = "j.job_id IN (SELECT job_id FROM sweep_jobs WHERE sweep_id = ?)";
 constexpr char kOwnLookedUp[] =
     "EXISTS (SELECT 1 FROM sweep_jobs AS c WHERE c.job_id = j.job_id AND c.sweep_id = ?)";
 
-// v_jobs (migrations/0005_train_eval.sql) without its condition on generations.
+// v_jobs (migrations/0013_short_lookups.sql) without its condition on generations.
 constexpr char kEveryGeneration[] =
     "(SELECT j.job_id, j.key, j.generation, j.pe, j.pe_label, j.task, j.protocol, j.seed, j.state, "
     "j.attempts, j.device, j.epochs, j.epochs_done, "
@@ -80,7 +81,7 @@ void AddSweepTest(std::int64_t sweep, bool own, SweepTest test, Expression& out)
   const char* const sql =
       own ? (in_list ? kOwnInList : kOwnLookedUp) : (in_list ? kInList : kLookedUp);
   out.sql += Concat(" AND ", sql);
-  for (int i = in_list && !own ? 2 : 1; i > 0; --i) out.binds.emplace_back(sweep);
+  for (int i = own ? 1 : 2; i > 0; --i) out.binds.emplace_back(sweep);
 }
 
 // The views do not show a job of an older generation. The error then names the job that they show.
@@ -95,38 +96,24 @@ absl::Status CheckShown(Connection& db, std::int64_t job) {
                                     query.Integer(0), " (generation ", query.Integer(1), ")"));
 }
 
-// The number of a sweep's cells, without seeds that were added later.
-absl::StatusOr<std::int64_t> CellsOf(Connection& db, const std::string& sweep) {
+// A sweep's number of cells, without seeds that were added later, and the job of its first cell.
+struct Numbers {
+  std::int64_t cells = 0;
+  std::int64_t first = 0;
+};
+
+absl::StatusOr<Numbers> NumbersOf(Connection& db, const std::string& sweep) {
   const absl::StatusOr<std::int64_t> number = FindSweep(db, sweep);
   if (!number.ok()) return number.status();
-  RawStatement query(db, "SELECT cells FROM sweeps WHERE sweep_id = ?");
+  RawStatement query(db,
+                     "SELECT cells, (SELECT job_id FROM sweep_jobs AS c WHERE c.sweep_id = "
+                     "s.sweep_id ORDER BY ordinal LIMIT 1) FROM sweeps AS s WHERE sweep_id = ?");
   query.Bind(1, *number);
   query.Step();
-  return query.Integer(0);
+  return Numbers{.cells = query.Integer(0), .first = query.Integer(1)};
 }
 
 constexpr std::int64_t kEveryJob = std::numeric_limits<std::int64_t>::max();
-
-struct JobVisit {
-  Connection& db;
-  const v1::JobFilter& filter;
-  const std::function<bool(std::int64_t)>& visit;
-  bool ended = false;  // `visit` wants no more
-
-  // Visits the numbers from `first` to before `end`.
-  absl::Status Visit(std::int64_t first, std::int64_t end, SweepTest sweep_test) {
-    const absl::StatusOr<Expression> where = Compile(db, filter, sweep_test);
-    if (!where.ok()) return where.status();
-    RawStatement query(db, Concat("SELECT j.job_id FROM ", JobsOf(filter),
-                                  " AS j WHERE j.job_id >= ? AND j.job_id < ? AND ", where->sql,
-                                  " ORDER BY j.job_id"));
-    query.Bind(1, first);
-    query.Bind(2, end);
-    query.BindAll(where->binds, 3);
-    while (!ended && query.Step()) ended = !visit(query.Integer(0));
-    return absl::OkStatus();
-  }
-};
 
 // An error that names sweeps that there are, the newest first.
 absl::Status NoSweep(Connection& db, const std::string& sweep) {
@@ -227,21 +214,44 @@ absl::StatusOr<Expression> Compile(Connection& db, const v1::JobFilter& filter,
   return out;
 }
 
+absl::StatusOr<std::vector<JobRange>> RangesFrom(Connection& db, const v1::JobFilter& filter,
+                                                 std::int64_t first) {
+  const std::vector<JobRange> all = {{first, kEveryJob, SweepTest::kInList}};
+  if (filter.sweep().empty()) return all;
+  const absl::StatusOr<Numbers> numbers = NumbersOf(db, filter.sweep());
+  if (!numbers.ok()) return numbers.status();
+  if (first > kEveryJob - numbers->cells || first + numbers->cells <= numbers->first) return all;
+  const std::int64_t near = first + numbers->cells;
+  return std::vector<JobRange>{{first, near, SweepTest::kLookedUp},
+                               {near, kEveryJob, SweepTest::kInList}};
+}
+
 absl::Status ForEachJob(Connection& db, const v1::JobFilter& filter, std::int64_t first,
                         const std::function<bool(std::int64_t)>& visit) {
-  JobVisit jobs{.db = db, .filter = filter, .visit = visit};
-  if (filter.sweep().empty()) return jobs.Visit(first, kEveryJob, SweepTest::kInList);
-  // Building the list of the sweep's jobs costs time for all of them on every page. The numbers of
-  // a sweep's jobs are close together, so this first looks up as many numbers as the sweep has
-  // cells, and builds the list only if they do not fill the page.
-  const absl::StatusOr<std::int64_t> cells = CellsOf(db, filter.sweep());
-  if (!cells.ok()) return cells.status();
-  const std::int64_t near = first > kEveryJob - *cells ? kEveryJob : first + *cells;
-  if (absl::Status status = jobs.Visit(first, near, SweepTest::kLookedUp);
-      !status.ok() || jobs.ended) {
-    return status;
+  const absl::StatusOr<std::vector<JobRange>> ranges = RangesFrom(db, filter, first);
+  if (!ranges.ok()) return ranges.status();
+  for (const JobRange& range : *ranges) {
+    const absl::StatusOr<Expression> where = Compile(db, filter, range.test);
+    if (!where.ok()) return where.status();
+    RawStatement query(db, SelectJobs("j.job_id", filter, *where));
+    BindRange(range, *where, query);
+    while (query.Step()) {
+      if (!visit(query.Integer(0))) return absl::OkStatus();
+    }
   }
-  return jobs.Visit(near, kEveryJob, SweepTest::kInList);
+  return absl::OkStatus();
+}
+
+std::string SelectJobs(std::string_view columns, const v1::JobFilter& filter,
+                       const Expression& where) {
+  return Concat("SELECT ", columns, " FROM ", JobsOf(filter),
+                " AS j WHERE j.job_id >= ? AND j.job_id < ? AND ", where.sql, " ORDER BY j.job_id");
+}
+
+void BindRange(const JobRange& range, const Expression& where, RawStatement& query) {
+  query.Bind(1, range.first);
+  query.Bind(2, range.end);
+  query.BindAll(where.binds, 3);
 }
 
 absl::StatusOr<int> PageLimit(const v1::Page& page) {

@@ -7,10 +7,12 @@
 #include <functional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "core/db/connection.h"
+#include "core/db/raw_statement.h"
 #include "core/db/read/conditions.h"
 #include "pelab/v1/results.pb.h"
 
@@ -26,8 +28,8 @@ absl::StatusOr<std::int64_t> FindSweep(Connection& db, const std::string& sweep)
 absl::StatusOr<std::int64_t> FindJob(Connection& db, const std::string& job);
 
 // Two ways to test whether a job belongs to a sweep. kInList builds a list of the sweep's jobs
-// first, for a query over all jobs. kLookedUp looks each job up in two indexes, for a query over
-// few jobs.
+// first, for a query over all jobs. kLookedUp looks each job up in indexes, for a query over few
+// jobs.
 enum class SweepTest { kInList, kLookedUp };
 
 // The rows that a JobFilter selects from: v_jobs, or all jobs with the same columns if the filter
@@ -37,6 +39,26 @@ std::string_view JobsOf(const v1::JobFilter& filter);
 // Always returns a valid expression ("1" for an empty filter).
 absl::StatusOr<Expression> Compile(Connection& db, const v1::JobFilter& filter,
                                    SweepTest sweep_test = SweepTest::kInList);
+
+// The jobs whose numbers are from `first` to before `end`, and the test of the sweep for them.
+struct JobRange {
+  std::int64_t first = 0;
+  std::int64_t end = 0;
+  SweepTest test = SweepTest::kInList;
+};
+
+// The ranges of a page that begins at job `first`, to be read in their order. Building the list of
+// the sweep's jobs costs time for all of them on every page. The numbers of a sweep's jobs are close
+// together, so a page among them first looks up as many numbers as the sweep has cells. The list is
+// built only if these do not fill the page.
+absl::StatusOr<std::vector<JobRange>> RangesFrom(Connection& db, const v1::JobFilter& filter,
+                                                 std::int64_t first);
+
+// The SQL of the jobs of a range, ascending, and its parameters. `where`: of Compile, with the
+// range's test.
+std::string SelectJobs(std::string_view columns, const v1::JobFilter& filter,
+                       const Expression& where);
+void BindRange(const JobRange& range, const Expression& where, RawStatement& query);
 
 // Calls `visit` with the numbers of the jobs that `filter` selects, ascending from `first`, until
 // `visit` returns false.

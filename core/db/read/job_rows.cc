@@ -1,5 +1,8 @@
 #include <cstdint>
+#include <limits>
 #include <set>
+#include <utility>
+#include <vector>
 
 #include "core/base/strings.h"
 #include "core/db/raw_statement.h"
@@ -17,7 +20,7 @@ const RowColumns& JobColumns(bool with_spec) {
 }
 
 // A page of jobs ends when its rows and configurations contain this much text. It is more than in
-// other lists, because every page selects the jobs of its sweep again, and less than a message.
+// other lists, because a page may list the jobs of its sweep again, and less than a message.
 constexpr std::size_t kMaxJobsTextBytes = 8 << 20;
 
 // Adds the templates of the configurations that rows name, each once.
@@ -43,6 +46,45 @@ class Configurations {
   std::set<std::int64_t> there_;
 };
 
+// A page of jobs, filled from one range of them after the other.
+class JobsPage {
+ public:
+  JobsPage(Connection& db, const v1::ListJobsRequest& request, int limit)
+      : db_(db), request_(request), limit_(limit), configurations_(db) {}
+
+  // Adds the jobs of the range until the page is full.
+  absl::Status Add(const JobRange& range) {
+    const absl::StatusOr<Expression> where = Compile(db_, request_.filter(), range.test);
+    if (!where.ok()) return where.status();
+    const RowColumns& columns = JobColumns(!request_.specs_apart());
+    RawStatement query(db_, SelectJobs(columns.sql(), request_.filter(), *where));
+    BindRange(range, *where, query);
+    while (query.Step()) {
+      if (response_.jobs_size() == limit_ || text_bytes_ >= kMaxJobsTextBytes) {
+        response_.set_next(Concat(response_.jobs().rbegin()->job_id()));
+        return absl::OkStatus();
+      }
+      v1::JobRow& job = *response_.add_jobs();
+      text_bytes_ += columns.Read(query, job);
+      if (request_.specs_apart()) {
+        text_bytes_ += configurations_.Add(job.configuration_id(), response_);
+      }
+    }
+    return absl::OkStatus();
+  }
+  // Whether there is a next page.
+  bool full() const { return !response_.next().empty(); }
+  v1::ListJobsResponse Take() { return std::move(response_); }
+
+ private:
+  Connection& db_;
+  const v1::ListJobsRequest& request_;
+  const int limit_;
+  Configurations configurations_;
+  v1::ListJobsResponse response_;
+  std::size_t text_bytes_ = 0;
+};
+
 bool HasAnalysis(RawStatement& query, std::int64_t job_id, const v1::Analysis& wanted) {
   query.Reset();
   query.Bind(1, job_id);
@@ -62,29 +104,15 @@ absl::StatusOr<v1::ListJobsResponse> QueryJobs(Connection& db, const v1::ListJob
     return absl::InvalidArgumentError(
         Concat("page position \"", request.page().after(), "\" is not one of an answer"));
   }
-  absl::StatusOr<Expression> where = Compile(db, request.filter());
-  if (!where.ok()) return where.status();
-  const RowColumns& columns = JobColumns(!request.specs_apart());
-  RawStatement query(
-      db, Concat("SELECT ", columns.sql(), " FROM ", JobsOf(request.filter()),
-                 " AS j WHERE j.job_id > ? AND ", where->sql, " ORDER BY j.job_id LIMIT ?"));
-  query.Bind(1, after);
-  query.BindAll(where->binds, 2);
-  // One more row shows whether there is a next page.
-  query.Bind(2 + static_cast<int>(where->binds.size()), std::int64_t{*limit} + 1);
-  v1::ListJobsResponse response;
-  Configurations configurations(db);
-  std::size_t text_bytes = 0;
-  while (query.Step()) {
-    if (response.jobs_size() == *limit || text_bytes >= kMaxJobsTextBytes) {
-      response.set_next(Concat(response.jobs().rbegin()->job_id()));
-      break;
-    }
-    v1::JobRow& job = *response.add_jobs();
-    text_bytes += columns.Read(query, job);
-    if (request.specs_apart()) text_bytes += configurations.Add(job.configuration_id(), response);
+  const bool last = after == std::numeric_limits<std::int64_t>::max();
+  const auto ranges = RangesFrom(db, request.filter(), last ? after : after + 1);
+  if (!ranges.ok()) return ranges.status();
+  JobsPage page(db, request, *limit);
+  for (const JobRange& range : *ranges) {
+    if (absl::Status status = page.Add(range); !status.ok()) return status;
+    if (page.full()) break;
   }
-  return response;
+  return page.Take();
 }
 
 std::map<std::string, StoredJob> QueryKeys(Connection& db, const std::vector<std::string>& keys,

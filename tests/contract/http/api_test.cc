@@ -58,7 +58,7 @@ TEST_F(ApiTest, EveryAnswerHasItsShape) {
   EXPECT_THAT(
       Names(sweeps["sweeps"][0]["progress"]),
       ElementsAre("jobs", "ended", "fraction", "epochs_left", "time_left_seconds", "based_on"));
-  for (const std::string& column : results::kSweepColumns) {
+  for (const std::string& column : results::ColumnsOf<v1::Sweep>()) {
     EXPECT_TRUE(sweeps["sweeps"][0].contains(column)) << column;
   }
   const Json sweep = Get("/sweeps/api");
@@ -67,7 +67,7 @@ TEST_F(ApiTest, EveryAnswerHasItsShape) {
   const Json jobs = Get("/sweeps/api/jobs");
   EXPECT_THAT(Names(jobs), ElementsAre("jobs", "next"));
   EXPECT_THAT(Names(jobs["jobs"][0]),
-              UnorderedElementsAreArray(Without(results::kJobColumns, "spec")));
+              UnorderedElementsAreArray(Without(results::ColumnsOf<v1::JobRow>(), "spec")));
   EXPECT_THAT(Names(Get("/sweeps/api/cells")),
               ElementsAre("metric", "columns", "mixed", "complete", "cells"));
   const Json curves = Get("/sweeps/api/curves");
@@ -78,20 +78,21 @@ TEST_F(ApiTest, EveryAnswerHasItsShape) {
   EXPECT_TRUE(Get("/sweeps/api/claims")["sheets"].empty());
   const Json one = Get("/jobs/" + job);
   EXPECT_THAT(Names(one), ElementsAre("job", "attempts", "sweep", "varying"));
-  EXPECT_THAT(Names(one["job"]), UnorderedElementsAreArray(results::kJobColumns));
+  EXPECT_THAT(Names(one["job"]), UnorderedElementsAreArray(results::ColumnsOf<v1::JobRow>()));
   EXPECT_EQ(one["job"]["spec"]["seed"], one["job"]["seed"]);
   const Json curve = Get("/jobs/" + job + "/curve");
   EXPECT_THAT(Names(curve), ElementsAre("curve", "next"));
-  EXPECT_THAT(Names(curve["curve"][0]), UnorderedElementsAreArray(results::kCurveColumns));
+  EXPECT_THAT(Names(curve["curve"][0]),
+              UnorderedElementsAreArray(results::ColumnsOf<v1::CurveRow>()));
   EXPECT_THAT(Names(Get("/jobs/" + job + "/ablations")["ablations"][0]),
-              UnorderedElementsAreArray(results::kHeadAblationColumns));
+              UnorderedElementsAreArray(results::ColumnsOf<v1::HeadAblationRow>()));
   EXPECT_THAT(Names(Get("/jobs/" + job + "/deposits")["deposits"][0]),
-              UnorderedElementsAreArray(results::kDepositColumns));
+              UnorderedElementsAreArray(results::ColumnsOf<v1::DepositRow>()));
   EXPECT_THAT(Names(Get("/jobs/" + job + "/analyses")["analyses"][0]),
-              UnorderedElementsAreArray(results::kAnalysisColumns));
+              UnorderedElementsAreArray(results::ColumnsOf<v1::AnalysisRow>()));
   const Json workers = Get("/workers");
   EXPECT_THAT(Names(workers), ElementsAre("now_ms", "workers", "next"));
-  for (const std::string& column : results::kWorkerColumns) {
+  for (const std::string& column : results::ColumnsOf<v1::WorkerRow>()) {
     EXPECT_TRUE(workers["workers"][0].contains(column)) << column;
   }
 }

@@ -104,7 +104,8 @@ TEST_F(CliTest, CurvesAndAblationsAreWhole) {
     const CliResult json = Run({"curves", target, "--output", "json"});
     EXPECT_EQ(json.out, render::ToJson(Json::parse(json.out))) << "as one value is written";
     const CliResult csv = Run({"curves", target, "--output", "csv"});
-    EXPECT_EQ(csv.out, render::ToCsv(results::kCurveColumns, Json::parse(json.out)["curves"]));
+    EXPECT_EQ(csv.out,
+              render::ToCsv(results::ColumnsOf<v1::CurveRow>(), Json::parse(json.out)["curves"]));
   }
   const Json heads = RunJson({"ablation", "1"});
   EXPECT_EQ(heads["head_ablation"].size(), 6u);

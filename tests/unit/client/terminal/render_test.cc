@@ -225,6 +225,12 @@ TEST(CsvTest, FollowsRfc4180) {
       "a,b,c,d\r\n\"x,y\",\"say \"\"hi\"\"\",,\r\n\"line\nbreak\",9007199254740991,,true\r\n");
 }
 
+TEST(CsvTest, MembersComeInAnyOrder) {
+  const Json rows = Json::array({{{"a", 1}, {"b", 2}, {"c", 3}}, {{"c", 3}, {"b", 2}, {"a", 1}}});
+  EXPECT_EQ(ToCsv({"a", "c"}, rows), "a,c\r\n1,3\r\n1,3\r\n");
+  EXPECT_EQ(ToCsv({"c", "a", "x", "b"}, rows), "c,a,x,b\r\n3,1,,2\r\n3,1,,2\r\n");
+}
+
 TEST(PlotTest, Golden) {
   const Series rising{"rope", {{0, 0.0}, {1, 0.5}, {2, 1.0}}};
   const Series flat{"nope", {{0, 0.25}, {2, 0.25}}};

@@ -97,7 +97,7 @@ TEST_F(RowStreamTest, ARowByItsOwnTextIsTheSame) {
     context_.options.output_name = output;
     const auto put = [&](auto add) {
       out_.clear();
-      RowStream stream(context_, {{"curves", Json::array()}}, results::kCurveColumns);
+      RowStream stream(context_, {{"curves", Json::array()}}, results::ColumnsOf<v1::CurveRow>());
       add(stream);
       EXPECT_TRUE(stream.EndPage().ok());
       EXPECT_TRUE(stream.Finish(absl::OkStatus()).ok());

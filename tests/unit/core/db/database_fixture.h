@@ -13,7 +13,7 @@ namespace pelab::db {
 
 struct JobForTest {
   std::string key;  // padded to 64 digits with zeros
-  int generation = 0;
+  int generation = 1;
   std::string pe = "rope";
   std::string task = "distance";
   std::int64_t seed = 0;

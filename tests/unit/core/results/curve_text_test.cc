@@ -76,12 +76,12 @@ class CurveTextTest : public ::testing::Test {
 };
 
 TEST_F(CurveTextTest, CsvIsThatOfTheValues) {
-  const std::string names = render::ToCsv(kCurveColumns, Json::array());
+  const std::string names = render::ToCsv(ColumnsOf<v1::CurveRow>(), Json::array());
   for (int i = 0; i < 20'000; ++i) {
     const v1::CurveRow row = Row();
     std::string text = names;
     AppendCsv(row, text);
-    ASSERT_EQ(text, render::ToCsv(kCurveColumns, Json::array({ToJson(row)})));
+    ASSERT_EQ(text, render::ToCsv(ColumnsOf<v1::CurveRow>(), Json::array({ToJson(row)})));
   }
 }
 

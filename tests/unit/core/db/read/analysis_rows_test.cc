@@ -228,7 +228,7 @@ TEST_F(AnalysisRowsTest, ArtifactsAreThoseOfTheLatestAttemptThatHasThem) {
 
 TEST_F(AnalysisRowsTest, AJobThatAddsAnalysesIsStillTheResult) {
   file_.Execute("UPDATE jobs SET state = 'queued'");
-  file_.AddJob({.key = "a1", .generation = 1, .state = "running"});
+  file_.AddJob({.key = "a1", .generation = 2, .state = "running"});
   const auto jobs = (*Reader::Open(file_.path()))->ListJobs({});
   ASSERT_TRUE(jobs.ok()) << jobs.status();
   ASSERT_EQ(jobs->jobs_size(), 1);

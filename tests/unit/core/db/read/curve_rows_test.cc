@@ -135,7 +135,7 @@ class CurveRowsTest : public ::testing::TestWithParam<int> {
       if (Draw(3) != 0) file_.AddToSweep(1, 1000 - j, job);
       if (Draw(12) == 0) file_.AddToSweep(2, j, job);
       if (j >= 50) file_.AddToSweep(3, j, job);
-      if (Draw(5) == 0) AddCurve(file_.AddJob({.key = key, .generation = 1}));
+      if (Draw(5) == 0) AddCurve(file_.AddJob({.key = key, .generation = 2}));
     }
     AddWaiting();
     file_.Execute("COMMIT");

@@ -204,11 +204,11 @@ TEST_F(ReaderTest, SweepsAreFoundByNumberAndByNewestName) {
 
 TEST_F(ReaderTest, ASweepShowsTheGenerationThatSucceededLast) {
   const auto sweep = file_.AddSweep("s");
-  const auto old_job = file_.AddJob({.key = "aaaaaa", .generation = 0});
+  const auto old_job = file_.AddJob({.key = "aaaaaa", .generation = 1});
   file_.AddToSweep(sweep, 0, old_job);
   v1::JobFilter filter;
   filter.set_sweep("s");
-  const auto running = file_.AddJob({.key = "aaaaaa", .generation = 1, .state = "running"});
+  const auto running = file_.AddJob({.key = "aaaaaa", .generation = 2, .state = "running"});
   EXPECT_THAT(Ids(Jobs(filter)), ElementsAre(old_job)) << "what runs again does not hide a result";
   file_.Execute("UPDATE jobs SET state = 'succeeded', trained = 1 WHERE job_id = " +
                 std::to_string(running));
@@ -221,11 +221,11 @@ TEST_F(ReaderTest, ASweepShowsTheGenerationThatSucceededLast) {
 
 TEST_F(ReaderTest, ASweepsOwnJobsAreShownWhateverTheirGeneration) {
   const auto sweep = file_.AddSweep("s");
-  const auto own = file_.AddJob({.key = "aaaaaa", .generation = 0});
-  const auto alone = file_.AddJob({.key = "bbbbbb", .generation = 0});
+  const auto own = file_.AddJob({.key = "aaaaaa", .generation = 1});
+  const auto alone = file_.AddJob({.key = "bbbbbb", .generation = 1});
   file_.AddToSweep(sweep, 0, own);
   file_.AddToSweep(sweep, 1, alone);
-  file_.AddJob({.key = "aaaaaa", .generation = 1});
+  file_.AddJob({.key = "aaaaaa", .generation = 2});
   v1::JobFilter filter;
   filter.set_sweep("s");
   filter.set_own_jobs(true);
@@ -421,8 +421,8 @@ TEST_F(ReaderTest, LogsComeFromAnOffset) {
 
 TEST_F(ReaderTest, KeysThatAreStored) {
   const std::string key = "abc" + std::string(61, '0');
-  file_.AddJob({.key = key, .generation = 0, .state = "succeeded"});
-  file_.AddJob({.key = key, .generation = 1, .state = "failed"});
+  file_.AddJob({.key = key, .generation = 1, .state = "succeeded"});
+  file_.AddJob({.key = key, .generation = 2, .state = "failed"});
   auto found = Open()->FindKeys({std::string(64, 'f'), key}, {});
   ASSERT_TRUE(found.ok()) << found.status();
   ASSERT_EQ(found->size(), 1u);
