@@ -64,7 +64,7 @@ class BackupsTest(BackupsCase):
         self.worker("w", 1)  # alone, it trains for longer than the time between two backups
         self.submit(tiny_sweep(epochs=8, train_examples=256))
         self.wait_finished(4)
-        last = self.wait_new()
+        last = self.wait_new(3)  # the first may have begun before the last file was stored
         server.terminate()
         self.assertEqual(server.wait(20), 0, self.logs())
         backups = self.complete()

@@ -188,6 +188,8 @@ FusedAttention<Element> Kernels<Element>::Problem(std::int64_t rotary) {
   p.dropout = Dropout();
   p.out = Heads(values);
   p.log_sum_exp = Floats(kRows * kHeads);
+  const std::int64_t words = AttentionKeptWords(p);
+  if (words > 0) p.kept = memory_.Array<std::uint32_t>(words);
   return p;
 }
 

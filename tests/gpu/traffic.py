@@ -7,8 +7,8 @@ small problem, against the passes of tests/bench/train/floor.py and the table in
 
 A byte that a kernel reads or writes several times counts once, as in the floor: the memory of the
 device moves at least that. Beside its pass a kernel moves parameters, keys of dropout and partial
-sums, which do not grow with the batch, or grow by a row for every 64; `beside` counts them. A
-kernel that moves more, or fewer, bytes than its pass and these is an error: either the kernel
+sums, which do not grow with the batch, or grow by a row for every 64, and the bits of attention's
+dropout, an eighth of the pass; `beside` counts them. A kernel that moves more, or fewer, bytes than its pass and these is an error: either the kernel
 wastes something, or the floor asks for too much.
 
 Columns: kernel, element, bytes read and written, the same summed over blocks (a byte that two
@@ -121,6 +121,8 @@ def beside(row, sizes):
             found += sizes["batch"] * 3 * 4 * width  # a partial sum of each bias for a sequence
     if kernel.endswith("backward") and "tensor cores" not in kernel:
         found += sizes["batch"] * sizes["positions"] * width * BYTES[row["element"]]  # o
+    if "tensor cores" in kernel:  # which weights dropout keeps
+        found += sizes["batch"] * heads * sizes["positions"] ** 2 // 8
     return found
 
 

@@ -73,6 +73,10 @@ const float* RotationsData(const at::Tensor& rotations) {
   return rotations.defined() ? at::view_as_real(rotations).data_ptr<float>() : nullptr;
 }
 
+std::uint32_t* WordsOf(const at::Tensor& x) {
+  return reinterpret_cast<std::uint32_t*>(x.data_ptr<std::int32_t>());
+}
+
 // Sets sizes and rotations only, which decide whether a kernel accepts the problem.
 template <class Element>
 FusedAttention<Element> ShapeOf(const Parts& parts, const Fixed& fixed) {
@@ -177,9 +181,15 @@ class AttentionFunction : public torch::autograd::Function<AttentionFunction<Ele
       problem.out_rest = ViewHeads<Element>(rest);
     }
     problem.log_sum_exp = DataOf<float>(log_sums);
+    at::Tensor kept;
+    if (const std::int64_t words = AttentionKeptWords(problem); keep && words > 0) {
+      kept = at::empty({words}, out.options().dtype(at::kInt));
+      problem.kept = WordsOf(kept);
+    }
     Forward(out.device(), problem);
-    inputs.insert(inputs.end(), {log_sums, fixed.query_rotations, fixed.key_rotations,
-                                 fixed.lengths, out.device().is_cpu() ? at::Tensor() : out, rest});
+    inputs.insert(inputs.end(),
+                  {log_sums, fixed.query_rotations, fixed.key_rotations, fixed.lengths,
+                   out.device().is_cpu() ? at::Tensor() : out, rest, kept});
     context->save_for_backward(std::move(inputs));
     context->saved_data["causal"] = fixed.causal;
     context->saved_data["members"] = fixed.members;
@@ -198,6 +208,9 @@ class AttentionFunction : public torch::autograd::Function<AttentionFunction<Ele
     const at::Tensor &out = saved[kDifferentiable + 4], &rest = saved[kDifferentiable + 5];
     if (out.defined()) problem.out = ViewHeads<Element>(out);
     if (rest.defined()) problem.out_rest = ViewHeads<Element>(rest);
+    if (const at::Tensor& kept = saved[kDifferentiable + 6]; kept.defined()) {
+      problem.kept = WordsOf(kept);
+    }
     variable_list to(kDifferentiable + 2);
     for (const int part : {kQuery, kKey, kValue}) {
       if (saved[part].defined()) to[part] = FreshLike(saved[part]);

@@ -100,6 +100,11 @@ struct FusedAttention {
   HeadRows<Element> out_rest;
   // (B, H, T'), of the logits; written by forward (null in evaluation), read by backward.
   float* log_sum_exp = nullptr;
+  // One bit for each weight that dropout keeps: AttentionKeptWords words, in the order of the
+  // threads that read them. The kernels that keep all logits write them in forward, unless they are
+  // null, and read them in backward. To draw them again there would take 13 instructions for each
+  // weight, as many as the rest of it.
+  std::uint32_t* kept = nullptr;
 };
 
 template <class Element>
@@ -169,6 +174,14 @@ inline constexpr std::int64_t kMostTensorKeys = 128;
 template <class Element>
 bool AttentionKeepsLogits(const FusedAttention<Element>& p) {
   return AttentionUsesTensorCores(p) && p.keys <= kMostTensorKeys;
+}
+// The words of FusedAttention::kept. Zero if backward reads none: without dropout, or if other
+// kernels compute the problem.
+template <class Element>
+std::int64_t AttentionKeptWords(const FusedAttention<Element>& p) {
+  if (p.dropout.threshold == 0 || !AttentionKeepsLogits(p)) return 0;
+  // A warp has 16 rows. Each of its 32 threads has a word for every 64 keys.
+  return p.batch * p.heads * ((p.rows + 15) / 16) * (p.keys > 64 ? 2 : 1) * 32;
 }
 inline bool AttentionUsesTensorCores(const FusedAttention<float>&,
                                      const FusedAttentionGradients<float>&) {

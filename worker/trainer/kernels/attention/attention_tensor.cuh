@@ -241,6 +241,35 @@ __device__ __forceinline__ std::uint32_t KeptBits(const HeadLogits& logits, cons
   return bits;
 }
 
+// The bits of dropout of a warp's 16 query rows, a byte of KeptBits for every 16 keys. Tiles that no
+// row sees have none.
+template <class Shape>
+struct KeptWeights {
+  static constexpr int kWords = Shape::kKeys / 64;
+  std::uint32_t words[kWords] = {};
+
+  __device__ __forceinline__ void Add(int step, std::uint32_t bits) {
+    words[step / 4] |= bits << (step % 4 * 8);
+  }
+  __device__ __forceinline__ std::uint32_t At(int step) const {
+    return words[step / 4] >> (step % 4 * 8) & 0xffU;
+  }
+  // This lane's words in FusedAttention::kept.
+  __device__ static __forceinline__ std::uint32_t* Place(const FusedAttention<Bf16>& p,
+                                                         const HeadPlace& place, int first_row) {
+    const std::int64_t tiles = WholeTiles(static_cast<int>(p.rows)) / kTensorRows;
+    const std::int64_t tile = place.index * tiles + first_row / kTensorRows;
+    return p.kept + tile * kWords * 32 + threadIdx.x % 32;
+  }
+  __device__ __forceinline__ void Store(int word, std::uint32_t* to) const {
+    to[32 * word] = words[word];
+  }
+  __device__ __forceinline__ void Load(const std::uint32_t* from) {
+#pragma unroll
+    for (int w = 0; w < kWords; ++w) words[w] = from[32 * w];
+  }
+};
+
 // Stores a warp's 16 rows of sums to the head's rows from `first` on: scaled, rotated back,
 // rounded. Afterwards `sums` has the stored values before rounding, and zeros for rows that do not
 // exist.

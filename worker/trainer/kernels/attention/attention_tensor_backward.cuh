@@ -1,6 +1,6 @@
 // Attention backward on tensor cores, one block per head. First each warp takes 16 query rows,
 // computes the weights again and their gradients dl, uses them for dq, and leaves both in shared
-// memory. Then each warp takes 16 keys and reads both from there, transposed, for dk and dv.
+// memory. It reads which weights dropout keeps from what forward has stored. Then each warp takes 16 keys and reads both from there, transposed, for dk and dv.
 #pragma once
 
 #include <cstdint>
@@ -62,8 +62,9 @@ __device__ __forceinline__ void TensorBackwardQueries(const TensorBackwardHead<S
   }
 
   float weights[2 * kSteps][4];
-  std::uint32_t kept[(kSteps + 3) / 4] = {};  // eight bits per step
-  float mean[2] = {};                         // D
+  KeptWeights<Shape> kept;
+  if (logits.Drops()) kept.Load(KeptWeights<Shape>::Place(head.p, head.place, first_row));
+  float mean[2] = {};  // D
   std::uint32_t query[Shape::kWidth / 16][4];
   std::uint32_t out_gradient[Shape::kValueWidth / 16][4];
   LoadRows<Shape::kWidth>(head.queries, first_row, query);
@@ -75,8 +76,7 @@ __device__ __forceinline__ void TensorBackwardQueries(const TensorBackwardHead<S
     float(&right)[4] = weights[2 * k + 1];
     TimesRows<Shape::kWidth>(query, head.keys, 16 * k, left, right);
     FinishLogits(logits, rows, head.p.scale * kLog2E, 16 * k, left, right);
-    const std::uint32_t bits = logits.Drops() ? KeptBits(logits, rows, 16 * k) : 0xffU;
-    kept[k / 4] |= bits << (k % 4 * 8);
+    const std::uint32_t bits = logits.Drops() ? kept.At(k) : 0xffU;
     float to_left[4], to_right[4];
     TimesRows<Shape::kValueWidth>(out_gradient, head.values, 16 * k, to_left, to_right);
 #pragma unroll
@@ -100,7 +100,7 @@ __device__ __forceinline__ void TensorBackwardQueries(const TensorBackwardHead<S
     float(&right)[4] = weights[2 * k + 1];
     float to_left[4], to_right[4];
     TimesRows<Shape::kValueWidth>(out_gradient, head.values, 16 * k, to_left, to_right);
-    const std::uint32_t bits = kept[k / 4] >> (k % 4 * 8);
+    const std::uint32_t bits = logits.Drops() ? kept.At(k) : 0xffU;
 #pragma unroll
     for (int e = 0; e < 4; ++e) {
       const bool left_kept = (bits >> e & 1U) != 0;

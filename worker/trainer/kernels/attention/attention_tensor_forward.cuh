@@ -48,29 +48,34 @@ __device__ __forceinline__ void TensorForwardRows(const FusedAttention<Bf16>& p,
     base[half] = most[half] == kNoLogit ? 0 : most[half];
   }
 
+  KeptWeights<Shape> kept;
+  const bool keeps = p.kept != nullptr && logits.Drops();
   float out[Shape::kValueWidth / 8][4] = {};
 #pragma unroll
   for (int k = 0; k < kSteps; ++k) {
-    if (16 * k >= rows.limit) continue;
-    float(&left)[4] = weights[2 * k];
-    float(&right)[4] = weights[2 * k + 1];
-#pragma unroll
-    for (int e = 0; e < 4; ++e) {
-      left[e] = Exp2(left[e] - base[e / 2]);
-      right[e] = Exp2(right[e] - base[e / 2]);
-      sum[e / 2] += left[e] + right[e];
-    }
-    if (logits.Drops()) {
+    if (16 * k < rows.limit) {
+      float(&left)[4] = weights[2 * k];
+      float(&right)[4] = weights[2 * k + 1];
 #pragma unroll
       for (int e = 0; e < 4; ++e) {
-        const int row = rows.row + e / 2 * 8, key = 16 * k + rows.column + e % 2;
-        if (!logits.Keeps(row, key)) left[e] = 0;
-        if (!logits.Keeps(row, key + 8)) right[e] = 0;
+        left[e] = Exp2(left[e] - base[e / 2]);
+        right[e] = Exp2(right[e] - base[e / 2]);
+        sum[e / 2] += left[e] + right[e];
       }
+      if (logits.Drops()) {
+        const std::uint32_t bits = KeptBits(logits, rows, 16 * k);
+        kept.Add(k, bits);
+#pragma unroll
+        for (int e = 0; e < 4; ++e) {
+          if ((bits >> e & 1U) == 0) left[e] = 0;
+          if ((bits >> (4 + e) & 1U) == 0) right[e] = 0;
+        }
+      }
+      std::uint32_t packed[4];
+      Packed(left, right, packed);
+      AddWeighted<Shape::kValueWidth>(packed, values, 16 * k, out);
     }
-    std::uint32_t packed[4];
-    Packed(left, right, packed);
-    AddWeighted<Shape::kValueWidth>(packed, values, 16 * k, out);
+    if (k % 4 == 3 && keeps) kept.Store(k / 4, KeptWeights<Shape>::Place(p, place, first_row));
   }
 
   FinishForward<Shape::kValueWidth>(p, place, logits, rows, most, sum, out);

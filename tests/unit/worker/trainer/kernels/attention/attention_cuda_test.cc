@@ -230,6 +230,31 @@ TEST(AttentionOnTensorCores, CombinesOptions) {
   }
 }
 
+// Backward reads what forward has stored: the keys of the stream do not matter to it.
+TEST(AttentionOnTensorCores, BackwardDropsWhatForwardDropped) {
+  for (const std::int64_t keys : {33, 64, 65, 128}) {
+    Options options;
+    options.batch = options.heads = 2;
+    options.width = options.value_width = 16;
+    options.keys = keys;
+    options.rows = keys - 7;
+    options.dropout = 0.3;
+    options.causal = true;
+    AttentionCase<Bf16> attention(options, 10), again(options, 10);
+    const AttentionResults expected = EmulatedTensor(&attention);
+    const AttentionResults got =
+        again.RunOn([](const auto& problem) { LaunchTensorAttentionForward(problem, kLaunch); },
+                    [](FusedAttention<Bf16> problem, const auto& gradients) {
+                      problem.dropout.key0 ^= 1U;
+                      LaunchTensorAttentionBackward(problem, gradients, kLaunch);
+                    },
+                    Sum);
+    EXPECT_EQ(got.query, expected.query) << keys << " keys";
+    EXPECT_EQ(got.key, expected.key) << keys << " keys";
+    EXPECT_EQ(got.value, expected.value) << keys << " keys";
+  }
+}
+
 // Expects mean errors below `most`.
 void ExpectSmallErrors(const AttentionResults& got, const AttentionResults& expected,
                        double most = 0.01) {

@@ -220,6 +220,7 @@ class AttentionCase {
       term_gradient_;
   std::vector<std::int64_t> lengths_;
   std::uint32_t keys_[2] = {};
+  std::vector<std::uint32_t> kept_;
   FusedAttention<Element> problem_;
   FusedAttentionGradients<Element> gradients_;
 };
@@ -273,6 +274,8 @@ void AttentionCase<Element>::FillProblem() {
   if (std::is_same_v<Element, Bf16>) p.out_rest = out_rest_.View();
   log_sum_exp_.assign(o.batch * o.heads * o.rows, nan);
   p.log_sum_exp = log_sum_exp_.data();
+  kept_.assign(AttentionKeptWords(p), 0x5a5a5a5aU);
+  p.kept = kept_.empty() ? nullptr : kept_.data();
 
   FusedAttentionGradients<Element>& g = gradients_;
   g.out = out_gradient_.ConstView();
