@@ -143,9 +143,10 @@ function(pelab_compiled_in name result)
   endif()
 endfunction()
 
-# pelab_binary(NAME [CALLS] SOURCES… DEPS…): an installed program, in a component of its own. One
-# that makes or answers calls says CALLS. Its libraries with the most symbols then come first: the
-# loader looks for each symbol in one library after the other, which is half of a start's time.
+# pelab_binary(NAME [CALLS] SOURCES… DEPS…): an installed program, in a component of its own. A
+# program that makes or answers calls says CALLS. Its libraries with the most symbols then come
+# first: the loader looks for each symbol in one library after the other, which is half of a start's
+# time (docs/adr/0064).
 function(pelab_binary name)
   cmake_parse_arguments(ARG "CALLS" "" "SOURCES;DEPS" ${ARGN})
   add_executable(${name} ${ARG_SOURCES})

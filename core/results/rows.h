@@ -26,8 +26,8 @@ render::Json ToJson(const v1::JobCounts& counts);
 template <typename Row>
 const std::vector<std::string>& ColumnsOf();
 
-// The line of a job in CSV, as render::AppendCsv makes it of the JSON object. A spec is stored in the
-// form in which JSON is written (RFC 8785), so it goes there without being parsed.
+// The line of a job in CSV, as render::AppendCsv makes it of the JSON object. A spec is stored in
+// the form in which JSON is written (RFC 8785), so it goes there without being parsed.
 void AppendJobCsv(const v1::JobRow& row, const std::string& spec_json, std::string& out);
 
 // A curve's rows as text, fast enough for millions of them. AppendCsv appends the line that

@@ -7,9 +7,9 @@ small problem, against the passes of tests/bench/train/floor.py and the table in
 
 A byte that a kernel reads or writes several times counts once, as in the floor: the memory of the
 device moves at least that. Beside its pass a kernel moves parameters, keys of dropout and partial
-sums, which do not grow with the batch, or grow by a row for every 64, and the bits of attention's
-dropout, an eighth of the pass; `beside` counts them. A kernel that moves more, or fewer, bytes than its pass and these is an error: either the kernel
-wastes something, or the floor asks for too much.
+sums, which do not grow with the batch, or grow by a row for every 64, and on tensor cores a bit for
+each of attention's weights; `beside` counts them. A kernel that moves more, or fewer, bytes than
+its pass and these is an error: either the kernel wastes something, or the floor asks for too much.
 
 Columns: kernel, element, bytes read and written, the same summed over blocks (a byte that two
 blocks read counts twice: what they ask of the caches that they share), and FLOP of tensor cores.

@@ -48,9 +48,9 @@ struct JobRange {
 };
 
 // The ranges of a page that begins at job `first`, to be read in their order. Building the list of
-// the sweep's jobs costs time for all of them on every page. The numbers of a sweep's jobs are close
-// together, so a page among them first looks up as many numbers as the sweep has cells. The list is
-// built only if these do not fill the page.
+// the sweep's jobs costs time for all of them on every page. The numbers of a sweep's jobs are
+// close together, so a page among them first looks up as many numbers as the sweep has cells. The
+// list is built only if these do not fill the page.
 absl::StatusOr<std::vector<JobRange>> RangesFrom(Connection& db, const v1::JobFilter& filter,
                                                  std::int64_t first);
 

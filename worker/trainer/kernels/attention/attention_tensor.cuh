@@ -241,8 +241,8 @@ __device__ __forceinline__ std::uint32_t KeptBits(const HeadLogits& logits, cons
   return bits;
 }
 
-// The bits of dropout of a warp's 16 query rows, a byte of KeptBits for every 16 keys. Tiles that no
-// row sees have none.
+// The bits of dropout of a warp's 16 query rows, a byte of KeptBits for every 16 keys. Tiles that
+// no row sees have none.
 template <class Shape>
 struct KeptWeights {
   static constexpr int kWords = Shape::kKeys / 64;

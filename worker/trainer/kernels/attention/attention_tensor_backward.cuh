@@ -1,6 +1,7 @@
 // Attention backward on tensor cores, one block per head. First each warp takes 16 query rows,
 // computes the weights again and their gradients dl, uses them for dq, and leaves both in shared
-// memory. It reads which weights dropout keeps from what forward has stored. Then each warp takes 16 keys and reads both from there, transposed, for dk and dv.
+// memory. It reads which weights dropout keeps from what forward has stored. Then each warp takes
+// 16 keys and reads weights and gradients from there, transposed, for dk and dv.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,6 @@
 // Pages of a sweep's jobs, against the rule of v_jobs in plain C++: a key's newest generation that
-// is trained, or its newest if none is; a sweep has the keys that it claims. The jobs of a sweep are
-// scattered over those of others, so pages begin before, among and behind its numbers.
+// is trained, or its newest if none is; a sweep has the keys that it claims. The jobs of a sweep
+// are scattered over those of others, so pages begin before, among and behind its numbers.
 #include <gtest/gtest.h>
 
 #include <cstdint>
