@@ -131,6 +131,16 @@ absl::StatusOr<std::optional<Change>> Advance::PuttingAside(const StoredSheet& s
                 absl::StrCat(Named(sheet.row), ", put aside: ", absl::StrJoin(names, ", "))};
 }
 
+namespace {
+
+absl::Status IsCancelled(const StoredSheet& sheet, const v1::Sweep& sweep) {
+  return absl::FailedPreconditionError(
+      absl::StrCat("sweep ", sweep.sweep_id(), " of ", Named(sheet.row),
+                   " is cancelled; settle the sheet again to go on with it"));
+}
+
+}  // namespace
+
 absl::StatusOr<Step> Advance::EndOrWait(db::Reader& reader, const StoredSheet& sheet) {
   v1::Sweep sweep;
   if (sheet.row.has_sweep_id()) {
@@ -141,7 +151,8 @@ absl::StatusOr<Step> Advance::EndOrWait(db::Reader& reader, const StoredSheet& s
   const claims::Outcomes outcomes = claims::OutcomesOf(*sheet.bound, rows);
   const auto open =
       claims::OpenCellsOf(*sheet.bound, sheet.registration, *sheet.last, sheet.states, outcomes);
-  if (open.empty()) {
+  const bool cancelled = sweep.state() == v1::SWEEP_STATE_CANCELLED;
+  if (open.empty() && !cancelled) {
     const auto states =
         claims::Conclude(*sheet.bound, sheet.registration, *sheet.last, sheet.states, outcomes);
     return Change{store::EndRound{.sheet_id = sheet.row.sheet_id(),
@@ -157,10 +168,13 @@ absl::StatusOr<Step> Advance::EndOrWait(db::Reader& reader, const StoredSheet& s
   Answer answer{.claims = sheet.bound->claims.size()};
   PELAB_ASSIGN_OR_RETURN(answer.settlement, ToSettlement(reader, sheet, rows));
   SetOpen(sheet, open.size(), *answer.settlement.mutable_open());
-  if (std::exchange(again_, false) && !blocked.empty()) {
-    return QueueAgain(sheet, blocked, sweep.state() == v1::SWEEP_STATE_CANCELLED,
-                      std::move(answer));
+  // An analysis that was withdrawn with the sweep may be a better one than that of another sweep,
+  // so no claim is judged by results that are only complete because the sweep was cancelled.
+  const bool withdrawn = open.empty() && cancelled;
+  if (std::exchange(again_, false) && (withdrawn || !blocked.empty())) {
+    return QueueAgain(sheet, blocked, cancelled, std::move(answer));
   }
+  if (withdrawn) return IsCancelled(sheet, sweep);
   SetBlocked(blocked, *answer.settlement.mutable_open());
   return answer;
 }
@@ -206,11 +220,7 @@ absl::StatusOr<experiment::Sweep> Advance::SweepOf(db::Reader& reader, const Sto
   if (sheet.row.has_sweep_id()) {
     PELAB_ASSIGN_OR_RETURN(const v1::Sweep row,
                            reader.GetSweepRow(absl::StrCat(sheet.row.sweep_id())));
-    if (row.state() == v1::SWEEP_STATE_CANCELLED) {
-      return absl::FailedPreconditionError(
-          absl::StrCat("sweep ", row.sweep_id(), " of ", Named(sheet.row),
-                       " is cancelled; settle the sheet again to go on with it"));
-    }
+    if (row.state() == v1::SWEEP_STATE_CANCELLED) return IsCancelled(sheet, row);
     write.seeds.known = static_cast<std::size_t>(row.extensions_size());
     return RebuildSweep(row);
   }

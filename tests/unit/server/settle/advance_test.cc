@@ -271,6 +271,17 @@ TEST_F(AdvanceTest, ASweepThatIsCancelledBetweenRoundsIsReopenedIfAsked) {
   EXPECT_EQ(Run(Request(2)).sheet().ended_rounds(), 2);
 }
 
+// The cancel may have withdrawn analyses that fit better than those of other sweeps.
+TEST_F(AdvanceTest, NoClaimIsJudgedWhileTheSweepIsCancelled) {
+  Advance request = Request(1);
+  Store(request, NextChange(request));
+  Do(store::ExtendSweep{.sweep_id = 2, .known = 1, .seeds = "700", .cells = 4});
+  Do(store::CancelSweep{2, 9});
+  EXPECT_TRUE(absl::IsFailedPrecondition(request.Next(*reader_).status()));
+  Run(Request(0, /*again=*/true));
+  EXPECT_EQ(Run(Request(0)).sheet().ended_rounds(), 1);
+}
+
 // Another sheet on the same cells, which begins behind the stored seeds.
 constexpr char kLater[] = R"(
 name: later
